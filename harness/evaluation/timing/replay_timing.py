@@ -60,9 +60,10 @@ from harness.tensors.outputs import TensorRecord
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
 ALONE = 5  # replays of the baseline at first
-# Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; some
-# that differ from the baseline's beyond the tolerance; and a share of the others, where that takes little time.
-CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, DIFFERENT_SHARE = 2, 12, 0.3
+# Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; the
+# first ones that differ from the baseline's beyond the tolerance, and a share of later ones; and a share of the others,
+# where that takes little time.
+CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, LATER_SHARE, DIFFERENT_SHARE = 2, 12, 0.1, 0.3
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
@@ -91,6 +92,7 @@ class ReplayTimer:
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
         self._wrong = ""  # what was wrong in a replay, the first
         self._alone_us: dict[str, list[float]] = {}  # of the candidate, by kinds for which the baseline is not replayed
+        self._checked: dict[str, list[tuple[float, float]]] = {}  # times of checked calls, by kinds whose time counts
         self._is_hopeless = False  # the first replays of each side were such that few more decide
         self._replays = ColdReplays(reference)
         self._measures_energy = measures_energy
@@ -158,6 +160,7 @@ class ReplayTimer:
             rounds.append(self._measure_round(sides, sampler))
         if not (self._is_hopeless and is_far_slower(rounds[0])):
             self._check_further(sides)
+            self._repeat_slower(sides, rounds[-1])
             self._require_known_time(sides[1], rounds[0].given)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
@@ -205,7 +208,8 @@ class ReplayTimer:
     def _check_further(self, sides: Sequence[Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
-        for step in cycle((GIVEN, *self._reference.replayed_steps)):
+        steps = (GIVEN, *self._reference.replayed_steps)
+        for step in cycle(self._random.sample(steps, len(steps))):
             if self._wrong or time.monotonic() > until_s:
                 return
             self._check_call(sides, self._seeds.draw_fresh(step), step)
@@ -215,7 +219,10 @@ class ReplayTimer:
         is for given inputs only; others are compared with the truth.
         """
         if step == GIVEN or not sides[0].recording.reads_back:
-            return self._replay_pair(sides, seed, "device")
+            pair = self._replay_pair(sides, seed, "device")
+            if step in self._reference.changed_steps:
+                self._checked.setdefault(step, []).append(pair)
+            return pair
         time_us, run = self._replays.replay_alone(sides[1], seed)
         self._alone_us.setdefault(step, []).append(time_us)
         self._wrong = self._wrong or self._find_wrong(seed, run) or ""
@@ -261,14 +268,12 @@ class ReplayTimer:
                 self._require_right_baseline(sides[0].recording, seed, self._replays.lay_out(sides[0].recording, seed))
             if self._wrong:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
-        if self._reference.requires_same_bits:
-            self._require_same_bits(sides[1])
         return is_hopeless
 
     def _require_same_bits(self, side: Side) -> None:
-        """Memory must not tell the second replay what the first one gave. Raises NotReplayable."""
+        """Raises NotReplayable."""
         seed = self._draw_given()
-        with side.recording.restored():
+        with side.restored():
             known = TensorRecord.digested(self._replays.replay_alone(side, seed)[1].outputs.tensors)
             self._replays.replay_alone(side, self._draw_given())
         if known.list_changed(self._replays.replay_alone(side, seed)[1].outputs.tensors):
@@ -289,7 +294,7 @@ class ReplayTimer:
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:
             is_compared = is_shared or (self._reference.is_small and self._random.random() < DIFFERENT_SHARE)
-            if not is_compared and self._compared[step] < DIFFERENT_OF_A_KIND:
+            if not is_compared and (self._compared[step] < DIFFERENT_OF_A_KIND or self._random.random() < LATER_SHARE):
                 is_compared = not is_valid or self._differs(theirs, mine, kind)
         if is_compared and not self._wrong:
             self._compared[step] += 1
@@ -309,7 +314,10 @@ class ReplayTimer:
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
         may_change = not sides[0].recording.reads_back  # else the baseline's work for other inputs is not known
+        bits_at = self._random.randrange(len(clocks)) if self._reference.requires_same_bits else None
         for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
+            if number == bits_at:
+                self._require_same_bits(sides[1])
             is_free = clock == "device" and may_change and number >= len(few)
             is_changed = is_free and self._random.random() < CHANGED_SHARE
             step = next(changed) if is_changed else GIVEN
@@ -320,11 +328,18 @@ class ReplayTimer:
             sampler.sample()
             if is_far_slower(times):
                 return times
+        self._repeat_slower(sides, times)
+        return times
+
+    def _repeat_slower(self, sides: Sequence[Side], times: ReplayTimes) -> None:
+        """Time more pairs of kinds of inputs for which the candidate seems slower, also where it was only checked."""
+        while self._checked:
+            step, pairs = self._checked.popitem()
+            times.device.setdefault(step, []).extend(pairs)
         for step in self._list_slower(times):
             while len(times.device[step]) < SLOWER_PAIRS:
                 pair = self._replay_pair(sides, self._seeds.draw(step), "device")
                 times.device[step].append(pair)
-        return times
 
     def _list_clocks(self) -> list[Clock]:
         share = self._plan.min_blocks / TimingPlan().min_blocks

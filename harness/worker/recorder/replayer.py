@@ -90,6 +90,13 @@ class RecordedGraph:
             self.driver.cuMemcpyHtoD_v2(address, data, ctypes.c_size_t(min(size.value, len(data))))
             self._globals.append((one["address"], min(size.value, one["size"]), address.value or 0))
 
+    def read_globals(self) -> list[bytes]:
+        return [read_memory(self.driver, address, size) for _, size, address in self._globals]
+
+    def write_globals(self, values: Sequence[bytes]) -> None:
+        for (_, size, address), value in zip(self._globals, values, strict=True):
+            self.driver.cuMemcpyHtoD_v2(ctypes.c_ulonglong(address), value, ctypes.c_size_t(size))
+
     def _find(self, address: int) -> ctypes.c_ulonglong:
         """A global's address differs between processes."""
         found = (here + address - start for start, size, here in self._globals if start <= address < start + size)
@@ -274,6 +281,12 @@ AGAIN:
 \0"""
 
 
+def read_memory(driver: Driver, address: int, size: int) -> bytes:
+    target = ctypes.create_string_buffer(size)
+    driver.cuMemcpyDtoH_v2(target, ctypes.c_ulonglong(address), ctypes.c_size_t(size))
+    return target.raw
+
+
 class ReplayServer:
     def __init__(self) -> None:
         self._graphs: dict[str, int] = {}
@@ -321,6 +334,12 @@ class ReplayServer:
         times_us = divide_time(intervals, frozenset(message["own"]))
         return {"times": [[function, time_us] for function, time_us in times_us.items()], "operations": len(intervals)}
 
+    def do_keep_variables(self, message: dict[str, Any]) -> None:
+        self._globals = self._recorded.read_globals()
+
+    def do_restore_variables(self, message: dict[str, Any]) -> None:
+        self._recorded.write_globals(self._globals)
+
     def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""
         if self._marks:
@@ -346,7 +365,7 @@ class ReplayServer:
             time_us = self._time_on_host(graph) - usual_us
         else:
             time_us = self._time_on_device(graph)
-        read = [self._read(*place).hex() for place in message["places"]]
+        read = [read_memory(driver, *place).hex() for place in message["places"]]
         return {"time_us": time_us, "read": read}
 
     def do_replay_in_row(self, message: dict[str, Any]) -> None:
@@ -371,11 +390,6 @@ class ReplayServer:
         passed_ms = ctypes.c_float()
         driver.cuEventElapsedTime_v2(ctypes.byref(passed_ms), *self._events)
         return passed_ms.value * 1e3
-
-    def _read(self, address: int, size: int) -> bytes:
-        target = ctypes.create_string_buffer(size)
-        self._driver.cuMemcpyDtoH_v2(target, ctypes.c_ulonglong(address), ctypes.c_size_t(size))
-        return target.raw
 
     def _find_kernel(self, name: bytes) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._driver.pointer("cuModuleGetFunction", self._module, name))

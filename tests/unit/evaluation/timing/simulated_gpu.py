@@ -1,7 +1,7 @@
 """A worker on a GPU that exists only as made-up times and computed outputs."""
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -75,7 +75,7 @@ class SimulatedRecording:
     is_parallel, reads_back, own_bytes, called, functions = False, False, 0, CALLED, ()
 
     def __init__(self, time_us):
-        self.time_us, self.replays = time_us, 0
+        self.time_us, self.replays, self.variables = time_us, 0, {}
         self.client = SimpleNamespace(lay_out=lambda inputs: inputs)
 
     def end_worker(self):
@@ -93,6 +93,9 @@ class SimulatedRecording:
     def view_memory(self):
         return [(0, self.output.view(-1).view(torch.uint8))]
 
+    def restored(self):
+        return nullcontext()
+
     def list_given(self, *, with_inputs):
         return []
 
@@ -109,6 +112,12 @@ class SimulatedReplayer:
             return 1.0, []
         self.recording.replays += 1
         return self.recording.time_us + 1.0, [self.recording.read(*place).hex() for place in places]
+
+    def keep_variables(self):
+        self.variables = dict(self.recording.variables)
+
+    def restore_variables(self):
+        self.recording.variables = self.variables
 
     def is_alive(self):
         return True
@@ -140,6 +149,7 @@ class SimulatedAhead:
         yield self.take_replayer(is_parallel=is_parallel)
 
 
-def make_reference():
-    plain = prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), CpuDevice(), 1, 2)
+def make_reference(**settings):
+    problem = Problem(name="p", suite="s", source=SOURCE, **settings)
+    plain = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
     return replace(plain, device=SimulatedGpu())

@@ -1,7 +1,7 @@
 """Which differences of time between kinds of inputs count."""
 
 import random
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
 
@@ -11,7 +11,7 @@ from simulated_gpu import SimulatedAhead, SimulatedRecording, make_reference
 from harness.domain import Block
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing import cold_replays
+from harness.evaluation.timing import cold_replays, replay_timing
 from harness.evaluation.timing.block_statistics import charge_slowest, compare_inputs, summarise_blocks
 from harness.evaluation.timing.replay_timing import ReplayTimer
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
@@ -86,12 +86,59 @@ class ReadsBack(SimulatedRecording):
     reads_back = True
 
 
-@pytest.mark.parametrize("factor", [1.0, 4.0])
-def test_inputs_for_which_the_baselines_work_is_unknown_must_not_be_slower(monkeypatch, factor):
+@pytest.fixture
+def make_timer(monkeypatch):
     monkeypatch.setattr(cold_replays, "CLEAN_BYTES", 64)
-    reference = replace(make_reference(), timed_steps=("varied",))
-    plan = TimingPlan(budget_s=0.5, allow_load=True)
-    timer = ReplayTimer(reference=reference, plan=plan, seeds=count(1), ahead=SimulatedAhead())
+
+    def make(**settings):
+        reference = replace(make_reference(**settings), timed_steps=("varied",))
+        plan = TimingPlan(budget_s=0.5, allow_load=True)
+        return ReplayTimer(reference=reference, plan=plan, seeds=count(1), ahead=SimulatedAhead())
+
+    return make
+
+
+@pytest.mark.parametrize(("factor", "checks"), [(1.0, []), (4.0, ["slower_inputs"])])
+def test_the_time_of_calls_that_are_only_checked_counts(make_timer, monkeypatch, factor, checks):
+    monkeypatch.setattr(replay_timing, "CHANGED_SHARE", 0.0)
+    candidate, baseline = SlowerForLarge(100.0), KeptBaseline(SimulatedRecording(200.0))
+    candidate.factor = factor
+    result = make_timer().measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+    assert [finding.check for finding in result.findings] == checks
+    assert result.timing.verdict == ("faster" if factor == 1.0 else "slower")
+
+
+class AddsInAnyOrder(SimulatedRecording):
+    """Keeps its results in memory or in variables of its code, and returns them again for the same inputs."""
+
+    def __init__(self, keeps):
+        super().__init__(100.0)
+        self.keeps, self.memory = keeps, {}
+
+    def write_inputs(self, inputs, state):
+        super().write_inputs(inputs, state)
+        kept = getattr(self, self.keeps)
+        self.output = kept.setdefault(inputs[0].sum().item(), self.output * (1 + 1e-7 * (self.replays % 5)))
+
+    @contextmanager
+    def restored(self):
+        before = dict(self.memory)
+        yield
+        self.memory = before
+
+
+@pytest.mark.parametrize("keeps", ["memory", "variables"])
+def test_a_second_replay_does_not_know_what_the_first_one_gave(make_timer, keeps):
+    baseline = KeptBaseline(SimulatedRecording(100.0))
+    with pytest.raises(NotReplayable, match="replays with the same inputs differ"):
+        make_timer(deterministic=True).measure(
+            "eager", lambda: nullcontext(baseline), lambda: nullcontext(AddsInAnyOrder(keeps))
+        )
+
+
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_inputs_for_which_the_baselines_work_is_unknown_must_not_be_slower(make_timer, factor):
+    timer = make_timer()
     candidate, baseline = SlowerForLarge(100.0), KeptBaseline(ReadsBack(100.0))
     candidate.factor = factor
     fails = pytest.raises(NotReplayable, match="slower for varied inputs") if factor > 1 else nullcontext()
