@@ -34,12 +34,13 @@ TENSOR = "Tensor "  # begins the text of an argument that is one
 OUTLINE = "_outline"  # attribute of a module
 
 
-def list_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def list_arguments(arguments: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield name and value of each argument that is no list, tuple or dict."""
-    for name, value in arguments.items():
+    for key, value in arguments.items() if type(arguments) is dict else enumerate(arguments):
+        name = f"{prefix}{key}"
+        name = name if name.isidentifier() else re.sub(r"\W", "_", name)
         if type(value) in CONTAINERS:
-            items = value.items() if type(value) is dict else enumerate(value)
-            yield from list_arguments({re.sub(r"\W", "_", f"{name}_{key}"): one for key, one in items})
+            yield from list_arguments(value, f"{name}_")
         else:
             yield name, value
 
@@ -292,7 +293,7 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
         if isinstance(a, dict) and is_dataclass(a):  # of which torch.fx makes a dict
             return self.create_node("call_function", type(a), (), {key: self.create_arg(one) for key, one in a.items()})
         if isinstance(a, dict) and type(a) is not dict:
-            raise NoOutline(f"it returns {type(a).__name__}")
+            raise NoOutline(f"it makes an object of type {type(a).__name__}")
         return super().create_arg(a)
 
 

@@ -186,7 +186,7 @@ def test_objects_that_a_graph_returns_keep_their_type():
             found["y"] if kind is Result else found.low, expected["y"] if kind is Result else expected.low
         )
         assert (len(chains), outline.fails) == (1, False)
-    with pytest.raises(ProblemError, match="it returns OrderedDict"):
+    with pytest.raises(ProblemError, match="it makes an object of type OrderedDict"):
         outline_module(Returns(OrderedDict), CallForm({"x": describe(x)}))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from harness.capture.runtime import Dispatch
+from harness.capture.runtime import Dispatch, list_arguments
 
 
 class Difference(nn.Module):
@@ -69,6 +69,12 @@ def test_only_calls_with_the_verified_constants_and_types_are_taken():
 
 def test_a_gradient_that_was_not_verified_is_left_to_the_module():
     assert [make_dispatch(backward=True)._select(*call) is not None for call in CALLS[-2:]] == [True, False]
+
+
+def test_values_in_containers_have_names_of_variables():
+    given = {"x": [1, {"p-3": 2, 4: (3,)}], "y": 5}
+    assert dict(list_arguments(given)) == {"x_0": 1, "x_1_p_3": 2, "x_1_4_0": 3, "y": 5}
+    assert [name for name, _ in list_arguments({"x": {"a.b": 1, "a_b": 2}})] == ["x_a_b"] * 2
 
 
 def test_an_argument_that_is_returned_is_the_one_of_the_call():
