@@ -163,7 +163,7 @@ class Block:
     """One timed block: equally many calls of baseline and candidate, each on fresh inputs. Times in µs per call.
 
     - `*_reported_us`: reported by the worker; on a GPU measured by the evaluator, until it has the outputs
-    - `*_evaluator_us`: measured by the evaluator, message exchange included; on a GPU with the writing of inputs
+    - `*_evaluator_us`: measured by the evaluator, message exchange included; on a GPU from before inputs are written
     - `baseline_loading_us`: reported for copying the state before the call (CPU), not in the reported time
     - `*_copy_us`: until the evaluator had the outputs (CPU, some blocks)
     """

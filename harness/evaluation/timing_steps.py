@@ -239,9 +239,8 @@ class CandidateTimer:
     def _replay(
         self, recorded: Recording | NotReplayable, opponent: _Opponent, baseline: TimedBaseline
     ) -> TimingResult:
-        """Time on a GPU. Ends the recording's worker. Raises NotReplayable."""
-        if isinstance(recorded, Recording):
-            recorded.end_worker()  # it must not disturb the baseline's calls
+        """Time on a GPU. Raises NotReplayable."""
+        self._end_worker(recorded)
 
         @contextmanager
         def take() -> Iterator[Recording]:
@@ -262,6 +261,14 @@ class CandidateTimer:
         finally:
             case.replayed_kernels = timer.kernels
         return self._add_call_times(result)
+
+    def _end_worker(self, recorded: Recording | NotReplayable) -> None:
+        """While the baseline is recorded and timed, no process of the candidate may run or hold memory for nothing."""
+        if isinstance(recorded, Recording):
+            recorded.end_worker()  # its memory is replayed
+        else:
+            self.case.worker.close()
+            self.workers.ahead.finish()
 
     def _record_baseline(self, opponent: _Opponent, baseline: TimedBaseline) -> Keep:
         given = opponent.name, opponent.open, self.reference, self.case.seeds, self.workers.ahead

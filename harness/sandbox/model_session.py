@@ -53,7 +53,7 @@ POISON = 0xFF  # NaN in every floating format, -1 in signed integers
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """`evaluator_us` is the time from the resume with staged inputs to the answer, exchange included; on a GPU the
-    window without waking. `taken` outputs were copied, in `copy_us` after the answer (None with a `memory_sample`).
+    whole window. `taken` outputs were copied, in `copy_us` after the answer (None with a `memory_sample`).
     With a `sample`, `outputs` are its parts.
     """
 

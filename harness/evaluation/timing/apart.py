@@ -62,7 +62,7 @@ class ApartTimer:
         self._device = reference.device
         self._plan = plan
         self._random = random.Random(seed)
-        self._chosen = ChosenCalls(reference, plan.choice, self._random)
+        self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._seeds: list[int] = []  # of the timed inputs
 
     def measure(self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int]) -> TimingResult:
@@ -77,8 +77,8 @@ class ApartTimer:
 
         with pin_to_cores(self._device.evaluator_cores):
             before = self._time_alone(open_baseline, seeds, choose_first, sampler)
-            usual_us = statistics.median(_call_us(run) for _, run in before)
-            mine = self._time_alone(open_candidate, seeds, lambda *_: self._seeds, sampler, usual_us)
+            usual = _Usual(*(statistics.median(find(run) for _, run in before) for find in (_call_us, _waited_us)))
+            mine = self._time_alone(open_candidate, seeds, lambda *_: self._seeds, sampler, usual)
             after = self._time_alone(open_baseline, seeds, lambda *_: self._seeds[1::2], sampler)
             wrong = self._chosen.find_wrong()
         theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
@@ -103,7 +103,7 @@ class ApartTimer:
         return pairs
 
     def _conclude(self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions) -> TimingResult:
-        """The lower end of the interval holds even if the candidate worked while its inputs were written."""
+        """The lower end of the interval holds even if the candidate worked from when its inputs were written."""
         blocks = pairs[GIVEN]
         timing = summarise_blocks(name, blocks, floor)
         longest = [replace(block, candidate_reported_us=block.candidate_evaluator_us) for block in blocks]
@@ -135,24 +135,33 @@ class ApartTimer:
         seeds: Iterator[int],
         choose: Callable[[float, float], list[int]],
         sampler: ConditionSampler,
-        usual_us: float | None = None,
+        usual: _Usual | None = None,
     ) -> Calls:
-        """`choose` selects the seeds, see `warm_up`. `usual_us`, for the candidate, is the baseline's time."""
+        """`choose` selects the seeds, see `warm_up`. `usual`, for the candidate, are the baseline's times."""
         await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
             if self.always_samples or not self._reference.plan.timed_outputs:
                 session.take_samples()
-            usual = warm_up(session, self._reference, seeds, self._plan.warmup_calls)
+            warm = warm_up(session, self._reference, seeds, self._plan.warmup_calls)
             session.collect_garbage()
-            chosen, calls, began_s = choose(*usual), Calls(), time.monotonic()
+            chosen, calls, began_s = choose(*warm), Calls(), time.monotonic()
             for seed, run in self._call_in_turn(session, chosen):
-                if usual_us is not None:
-                    self._chosen.note(seed, run)
+                if usual is not None:
+                    self._chosen.note(seed, run, self._find_own(seed, run))
+                    run = usual.charge(run)
                 calls.append((seed, replace(run, outputs=replace(run.outputs, tensors=()))))
                 sampler.sample()
-                if usual_us is not None and self._is_hopeless(calls, usual_us, time.monotonic() - began_s):
+                if usual is not None and self._is_hopeless(calls, usual.call_us, time.monotonic() - began_s):
                     break
         return calls
+
+    def _find_own(self, seed: int, run: Run) -> Run | None:
+        """Return what the reference returns in this call, None if it cannot be computed beside the worker."""
+        if self._reference.computes_on is not None:
+            return None
+        state = self._reference.make_timed_state(seed)
+        own = self._reference.outputs_of(self._reference.make_timed_inputs(seed), state)
+        return replace(run, outputs=own if run.sample is None else run.sample.take_all(own))
 
     def _is_hopeless(self, calls: Calls, usual_us: float, spent_s: float) -> bool:
         times_us, given = [_call_us(run) for _, run in calls], sum(self._is_given(seed) for seed, _ in calls)
@@ -185,9 +194,28 @@ class ReportedApartTimer(ApartTimer):
         session.disarm()
 
 
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """Medians of the baseline."""
+
+    call_us: float
+    waited_us: float
+
+    def charge(self, run: Run) -> Run:
+        """A program may work before its call, from when its inputs are written: longer waits than usual count."""
+        if run.call_us is None:
+            return run
+        return replace(run, call_us=run.call_us + max(_waited_us(run) - self.waited_us, 0.0))
+
+
 def _call_us(run: Run) -> float:
     """Use the evaluator's clock on a GPU, and the reported time on a CPU."""
     return run.called.reported_us if run.call_us is None else run.call_us
+
+
+def _waited_us(run: Run) -> float:
+    """Return the time from before the inputs are written until the start signal; none on a CPU."""
+    return 0.0 if run.call_us is None else run.evaluator_us - run.call_us
 
 
 def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:

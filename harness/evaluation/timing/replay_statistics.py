@@ -130,14 +130,17 @@ def count_rounds(call_us: float) -> int:
 
 
 def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
-    """Label a result by call time. If the baseline is replayed, its device time over the call time is a lower bound."""
+    """Label a result by call time. If the baseline is replayed, its device time over the call time is a lower bound. It
+    cannot exceed the baseline's own call, of which it is a part.
+    """
     message = f"timed by whole calls, since its GPU work cannot be replayed: {reason}"
     findings = (*result.findings, Finding(check="not_replayable", severity="note", message=message))
     if not isinstance(reason, CandidateNotReplayable):
         return replace(result, findings=findings)
     timing = result.timing
-    factor = reason.baseline_us / timing.candidate_us / timing.speedup
-    bound = replace(scale_speedup(timing, factor), baseline_us=reason.baseline_us, clock="bound")
+    baseline_us = min(reason.baseline_us, timing.baseline_us)
+    factor = baseline_us / timing.candidate_us / timing.speedup
+    bound = replace(scale_speedup(timing, factor), baseline_us=baseline_us, clock="bound")
     return replace(result, timing=bound, findings=findings)
 
 

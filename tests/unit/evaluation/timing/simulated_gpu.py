@@ -43,10 +43,13 @@ class SimulatedGpu(CpuDevice):
 
 
 class SimulatedSession(WindowSession):
-    """A worker that takes `take_us(inputs)` a call, of which `ahead_us` while its inputs are written."""
+    """A worker that takes `take_us(inputs)` a call, of which `ahead_us` while its inputs are written and `woken_us` while
+    it is woken.
+    """
 
-    def __init__(self, take_us, *, spoil=lambda outputs: outputs, ahead_us=0.0):
-        self.take_us, self.spoil, self.ahead_us, self.source = take_us, spoil, ahead_us, random.Random(7)
+    def __init__(self, take_us, *, spoil=lambda outputs: outputs, ahead_us=0.0, woken_us=0.0):
+        self.take_us, self.spoil, self.ahead_us, self.woken_us = take_us, spoil, ahead_us, woken_us
+        self.source = random.Random(7)
         self.calls, self.saw_new_memory = 0, False
 
     def reset_state(self, given=None):
@@ -58,8 +61,9 @@ class SimulatedSession(WindowSession):
     def call(self, inputs, device, *, look=True):
         self.calls += 1
         time_us = self.take_us(inputs[0]) + abs(self.source.gauss(0, SCATTER_US))
-        call_us = time_us - self.ahead_us
-        return make_run(self.spoil(inputs[0].exp()), call_us=call_us, evaluator_us=call_us + WRITTEN_US)
+        call_us = time_us - self.ahead_us - self.woken_us
+        window_us = WRITTEN_US + self.woken_us + call_us
+        return make_run(self.spoil(inputs[0].exp()), call_us=call_us, evaluator_us=window_us)
 
 
 CALLED = Called(reported_us=1.0, at_ns=0, tree={"t": 0}, specs=(SPEC,), devices=("cpu",), addresses=(0,))

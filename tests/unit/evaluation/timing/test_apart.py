@@ -64,6 +64,15 @@ def test_work_done_while_inputs_are_written_makes_no_program_faster(measure):
     assert result.timing.speedup > 1.1
 
 
+def test_work_done_while_a_program_is_woken_counts(measure):
+    result, _ = measure(BASELINE_US, BASELINE_US, BASELINE_US, woken_us=0.9 * BASELINE_US)
+    assert result.timing.verdict == "tie"
+    assert result.timing.speedup == pytest.approx(1.0, rel=0.03)
+    result, _ = measure(BASELINE_US, BASELINE_US / 2, BASELINE_US, woken_us=0.4 * BASELINE_US)
+    assert result.timing.verdict == "faster"
+    assert result.timing.speedup == pytest.approx(2.0, rel=0.05)
+
+
 def test_drift_of_the_baseline_widens_the_interval(measure):
     result, _ = measure(BASELINE_US, BASELINE_US / 1.2, 1.3 * BASELINE_US)
     assert result.timing.verdict == "tie"
@@ -72,6 +81,17 @@ def test_drift_of_the_baseline_widens_the_interval(measure):
 
 def test_wrong_outputs_of_timed_calls_are_suspect(measure):
     result, _ = measure(BASELINE_US, BASELINE_US / 2, BASELINE_US, spoil=lambda outputs: outputs * 1.1)
+    assert result.outcome is Outcome.SUSPECT
+    assert "a timed call was wrong" in result.message
+
+
+@pytest.mark.parametrize("number", [10, 25])
+def test_one_wrong_call_among_many_is_suspect(measure, number):
+    calls = itertools.count(1)
+    result, (_, candidate, _) = measure(
+        BASELINE_US, BASELINE_US / 2, BASELINE_US, spoil=lambda outputs: outputs + (next(calls) == number)
+    )
+    assert candidate.calls > number
     assert result.outcome is Outcome.SUSPECT
     assert "a timed call was wrong" in result.message
 

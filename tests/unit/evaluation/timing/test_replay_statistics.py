@@ -106,7 +106,7 @@ def time_calls(theirs, mine):
 def test_a_lower_bound_is_device_time_over_call_time(theirs, mine, device):
     reason = timing.CandidateNotReplayable("it reads back", device)
     bound = timing.label_bound(time_calls(theirs, mine), reason).timing
-    assert bound.speedup == pytest.approx(device / mine)
+    assert bound.speedup == pytest.approx(min(device, theirs) / mine)  # a part of a call is no longer than the call
     assert bound.clock == "bound"
     assert bound.speedup_low <= bound.speedup <= bound.speedup_high
 

@@ -29,13 +29,15 @@ class Worker:
         self.outputs = [torch.zeros(SHAPE) for _ in range(3)]
         self.calls, self.reads, self.late = 0, [], late
         self.late_rows = 0
-        self.delay_s = {"call": 0.0, "reading": 0.0}
+        self.delay_s = {"write": 0.0, "wake": 0.0, "call": 0.0, "reading": 0.0}
 
     def lay_out(self, inputs, state):
         self.inputs, self.given = inputs, state
         return PlacedInputs(tree={"t": 0}, specs=(SPEC,), tensors=tuple(inputs))
 
     def ring(self, kind, shift_bytes=0, seed=0):
+        if kind is Signal.WAKE:
+            time.sleep(self.delay_s["wake"])
         if kind in (Signal.GO, Signal.GO_AHEAD_OF_STREAMS):
             time.sleep(self.delay_s["call"])
             self.current = self.outputs[self.calls % len(self.outputs)]
@@ -69,7 +71,7 @@ class Worker:
         self.late.clear()
 
     def write(self, placed):
-        pass
+        time.sleep(self.delay_s["write"])
 
     def export_pages(self, address):
         return []
@@ -171,6 +173,16 @@ def test_times_of_a_window_add_up(window):
     for _ in range(3):
         _, run = call(session, device)
     assert run.evaluator_us > run.call_us > 0
+
+
+@pytest.mark.parametrize(("part", "is_of_call"), [("write", False), ("wake", False), ("call", True), ("reading", True)])
+def test_no_time_after_the_first_input_is_written_is_left_out(window, part, is_of_call):
+    session, worker, device = window
+    call(session, device)
+    worker.delay_s[part] = 0.1
+    _, run = call(session, device)
+    assert run.evaluator_us > 1e5
+    assert (run.call_us > 1e5) == is_of_call
 
 
 def test_state_is_given_to_one_call_together_with_its_inputs(window):
