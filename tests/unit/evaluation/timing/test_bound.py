@@ -61,7 +61,7 @@ def case(monkeypatch):
     monkeypatch.setattr(cold_replays, "CLEAN_BYTES", 64)
     workers, worker = Workers(), ExitStack()
     session = worker.enter_context(workers.open("checked candidate", CALL_US / 2))
-    plan = TimingPlan(budget_s=0.2, allow_load=True)
+    plan = TimingPlan(budget_s=0.1, allow_load=True)
     settings = SimpleNamespace(timed_plan=plan, attribute_work=False, energy=False)
     return SimpleNamespace(
         keeps_worker=False,
