@@ -148,8 +148,8 @@ class ApartTimer:
             for seed, run in self._call_in_turn(session, chosen):
                 if usual is not None:
                     self._chosen.note(seed, run, self._find_own(seed, run))
-                    run = usual.charge(run)
-                calls.append((seed, replace(run, outputs=replace(run.outputs, tensors=()))))
+                counted = run if usual is None else usual.charge(run)
+                calls.append((seed, replace(counted, outputs=replace(run.outputs, tensors=()))))
                 sampler.sample()
                 if usual is not None and self._is_hopeless(calls, usual.call_us, time.monotonic() - began_s):
                     break

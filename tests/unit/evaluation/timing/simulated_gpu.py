@@ -43,7 +43,7 @@ class SimulatedGpu(CpuDevice):
 
 
 class SimulatedSession(WindowSession):
-    """A worker that takes `take_us(inputs)` a call, of which `ahead_us` while its inputs are written and `woken_us` while
+    """A worker that takes `take_us(inputs)` a call: `ahead_us` of it while its inputs are written, and `woken_us` while
     it is woken.
     """
 
