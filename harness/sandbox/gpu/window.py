@@ -167,8 +167,8 @@ class WindowSession(ModelSession):
         return is_shifted * self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
     def _exchange_signals(self, placed: PlacedInputs, shift_bytes: int, signal: Signal) -> tuple[int, int]:
-        """Return monotonic ns before the inputs are written and after the wake-up, which takes as long as it likes. It
-        follows the writing, since switching from the evaluator's context to the worker's takes 150 us.
+        """Return monotonic ns before the inputs are written and after the wake-up, whose time the worker controls. It
+        follows the writing, since a switch from the evaluator's context to the worker's takes 150 us.
         """
         began_ns = time.monotonic_ns()
         self.client.write(placed)
