@@ -33,11 +33,11 @@ CPP = {
     ("transpose_add", 0): ("runtime_error", "b must be contiguous"),
 }
 CUDA = {
-    ("conv2d_relu_bias", 0): ("not_run", "no device"),
-    ("layer_norm", 0): ("not_run", "no device"),
-    ("matmul", 0): ("not_run", "no device"),
+    ("conv2d_relu_bias", 0): ("not_run", "not on the chosen device"),
+    ("layer_norm", 0): ("not_run", "not on the chosen device"),
+    ("matmul", 0): ("not_run", "not on the chosen device"),
     ("rms_norm", 0): ("build_error", "channels"),
-    ("softmax", 0): ("not_run", "no device"),
+    ("softmax", 0): ("not_run", "not on the chosen device"),
 }
 TRITON = {
     ("layer_norm", 0): ("runtime_error", r"candidate\.py:\d+: error: reads beyond the end of weight"),
