@@ -13,6 +13,7 @@ from harness.problems.inputs.conformity import find_violation
 from harness.problems.inputs.kinds import DERIVED
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import load_problem
+from harness.problems.operators import OperatorCall, OperatorUse
 
 SOURCE = """
 import torch
@@ -167,10 +168,15 @@ DRAWS = [
 ]
 
 
+# Of a reference for whose inputs all kinds have a change: it takes a maximum and fills with minus infinity.
+MAXIMUM = OperatorCall(name="amax", overload="amax", on_input=True, converts_to_integers=False, terms=0)
+USE = OperatorUse(frozenset({MAXIMUM}), fills_infinity=True)
+
+
 @pytest.mark.parametrize(("contract", "draw"), DRAWS)
 def test_changed_inputs_of_every_kind_are_as_stated(contract, draw):
     stated = InputContract(is_stated=True, **contract)
-    traits = InputTraits(problem=Problem(name="p", suite="s", source=""), contracts=(stated,))
+    traits = InputTraits(problem=Problem(name="p", suite="s", source=""), contracts=(stated,), use=USE)
     changes = 0
     for kind in DERIVED:
         for seed in range(12):
@@ -186,7 +192,7 @@ def test_changed_inputs_of_every_kind_are_as_stated(contract, draw):
 def test_fixed_values_stay():
     for kind in ("fixed", "as_drawn"):
         stated = InputContract(is_stated=True, is_constant=True, kind=kind)
-        traits = InputTraits(problem=Problem(name="p", suite="s", source=""), contracts=(stated,))
+        traits = InputTraits(problem=Problem(name="p", suite="s", source=""), contracts=(stated,), use=USE)
         given = torch.randn(30, 40)
         for one in DERIVED:
             assert torch.equal(one.change((given.clone(),), traits, torch.Generator())[0], given), one.name

@@ -44,7 +44,8 @@ import random, sys
 import torch
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.variations import find_nearby, restricts_values
+from harness.evaluation.correctness.later_states import watch_operators
+from harness.evaluation.correctness.variations import find_nearby
 from harness.evaluation.timing.roofline import count_traffic
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
@@ -67,7 +68,7 @@ loaded = load_problem(Problem(name="p", suite="s", source=source), "full")
 print(loaded.describe_inputs())
 reference = prepare_reference(loaded, CpuDevice(), 1, 2)
 inputs = reference.make_inputs(3)
-restricts_values(reference, inputs), find_nearby(reference, inputs, random.Random(1)), count_traffic(reference, 3)
+watch_operators(reference, inputs), find_nearby(reference, inputs, random.Random(1)), count_traffic(reference, 3)
 print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in sys.modules])
 """
 
