@@ -334,6 +334,9 @@ def prepare_reference(
     require_memory(loaded, measure_inputs(loaded), device.measure_room().device_bytes, device.name)
     with contain_memory(loaded, device.torch_device), torch.no_grad():
         reference = _prepare(loaded, device, seed, input_seed, on_host=thrift != "planned")
+        if reference.changing and thrift == "planned":
+            source = random.Random(f"later states {seed}")
+            reference = replace(reference, later=tuple(make_later_states(reference, source, draw_counts(source))))
         room = device.measure_room()
     plan = choose_plan(reference.need, room, thrift)
     if plan is None:
@@ -350,11 +353,7 @@ def prepare_reference(
     is_kept = device.keeps_references and plan == plan_in_full(reference.need)
     truths = KeptTruths(int(room.device_bytes * TRUTHS_SHARE) if is_kept else 0)
     graphs = CallGraphs() if is_kept and _may_replay(reference, room) else None
-    reference = replace(reference, plan=plan, footprint=footprint, truths=truths, graphs=graphs)
-    if not (reference.changing and plan.stress and reference.computes_on is None):
-        return reference
-    source = random.Random(f"later states {seed}")
-    return replace(reference, later=tuple(make_later_states(reference, source, draw_counts(source))))
+    return replace(reference, plan=plan, footprint=footprint, truths=truths, graphs=graphs)
 
 
 def _may_replay(reference: Reference, room: Room) -> bool:
