@@ -15,13 +15,13 @@ import io
 import os
 import re
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from zipfile import ZipFile
 
 from harness.domain import UsageError
 
@@ -146,15 +146,15 @@ def unpack_builds(cache: Path, packed: dict[str, bytes]) -> None:
             continue
         entry.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="build-", dir=cache, ignore_cleanup_errors=True) as work:
-            with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-                files.extractall(f"{work}/entry", filter="data")
+            with ZipFile(io.BytesIO(archive)) as files:
+                files.extractall(f"{work}/entry")
             with suppress(OSError):  # another process was faster
                 Path(work, "entry").rename(entry)
 
 
 def _pack(entry: Path) -> bytes:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as files:
-        for path in sorted(entry.iterdir()):
-            files.add(path, path.name)
+    with ZipFile(buffer, mode="w", strict_timestamps=False) as files:
+        for path in sorted(entry.rglob("*")):
+            files.write(path, path.relative_to(entry))
     return buffer.getvalue()

@@ -31,8 +31,9 @@ MAX_CALLS = 20
 ENOUGH_S = 0.1  # stop repeating after this time
 MAX_ROWS = 400
 MAX_NAME = 200
-POINTER_FLOOR = 1 << 31  # larger integers may be addresses
+USUAL_FLOOR = 1 << 31  # of addresses
 _DRIVER_CALL = re.compile(r"cu(da)?[A-Z]")
+_HEAP = re.compile(r"^([0-9a-f]+)-.*\[heap\]$", re.MULTILINE)
 _MAPPED_FILE = re.compile(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
 
 
@@ -324,10 +325,18 @@ def _holds_tensor(value: Any) -> bool:
     return any(isinstance(leaf, torch.Tensor) for leaf in _leaves(value))
 
 
+@functools.cache
+def _find_pointer_floor() -> int:
+    """Larger integers may be addresses. The heap of a Python that is always loaded at the same address lies low."""
+    found = _HEAP.search(Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"))
+    return min(int(found[1], 16) if found else USUAL_FLOOR, USUAL_FLOOR)
+
+
 def _holds_address(value: Any) -> bool:
+    floor = _find_pointer_floor()
     return any(
-        bool((leaf >= POINTER_FLOOR).any())
+        bool((leaf >= floor).any())
         if isinstance(leaf, torch.Tensor) and leaf.dtype is torch.int64
-        else isinstance(leaf, int) and leaf >= POINTER_FLOOR
+        else isinstance(leaf, int) and leaf >= floor
         for leaf in _leaves(value)
     )
