@@ -3,7 +3,7 @@
 layer: time
 mechanism: Timed calls that use the same few inputs in turn are found again by a handful of their elements.
 problem: middle_add
-expected: suspect, unranked, no_gain
+expected: wrong_value, suspect, unranked, no_gain
 device: cpu
 timed: yes
 """

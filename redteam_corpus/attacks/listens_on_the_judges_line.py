@@ -3,7 +3,7 @@
 layer: time
 mechanism: A thread that peeks at the line works already while the timing program still decodes the message.
 problem: middle_add
-expected: suspect, unranked, no_gain
+expected: wrong_value, suspect, unranked, no_gain
 device: cpu
 timed: yes
 """
