@@ -89,10 +89,14 @@ class ResultStore:
         """Open a read-only store whose evaluations are against another baseline. Raises StoreError and UsageError."""
         path = results_dir / DATABASE_NAME
         with _store_errors(path, "open"):
-            connection = connect_reader(path)
-            if baseline is not None:
-                list_against(connection, baseline)
-        return cls(connection, path, against=baseline)
+            store = cls(connect_reader(path), path, against=baseline)
+            try:
+                if baseline is not None:
+                    list_against(store._connection, baseline)
+            except BaseException:
+                store.close()
+                raise
+        return store
 
     def __enter__(self) -> Self:
         return self
