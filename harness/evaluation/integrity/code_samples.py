@@ -30,10 +30,10 @@ LEAST_CALLS = 5
 USUAL_CALLS, MORE_CALLS = 3, 12  # before the first sampled one, and after the last; if those take longer
 LONGER = 1.5  # times: such calls are others than those before
 SHORT_US = 5000.0
-# Samples of machine code, not of Python, until so many seconds: for a share that is shown, and for one that decides.
-SHOWN, DECIDING = ((0.5, 40), (2.0, 10)), ((2.0, 40), (8.0, 10))
-BETWEEN_PAIRS = (1.0, 0.5)  # sampled calls on average, of short and of long ones
 LEAST_SAMPLES = 5  # for a share
+# Samples of machine code, not of Python, until so many seconds: for a share that is shown, and for one that decides.
+SHOWN, DECIDING = ((0.5, 40), (2.0, 10)), ((2.0, 40), (8.0, 10), (20.0, LEAST_SAMPLES))
+BETWEEN_PAIRS = (1.0, 0.5)  # sampled calls on average, of short and of long ones
 DEVIATIONS = 1.64  # of the largest share that samples permit, with 95 % confidence
 SURE_SAMPLES, MOST_S = 150, 12.0  # without candidate code, so that kernels of 2 % of the time are found
 SEARCHED_BLOCKS = 3  # of code in files that the evaluator did not build; 1 to 2 s each
