@@ -160,6 +160,7 @@ class PauseControl:
         self._busy_ns: dict[int, int] = {}  # CPU time of those that had not ended
         self._resumed_ns = time.monotonic_ns()
         self._stop_violations = 0
+        self._maps_custom = False  # once it is True, it stays
 
     def pause(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the number of processes still running, their CPU time, the last resume, and the requested memory."""
@@ -179,8 +180,8 @@ class PauseControl:
         stopped = self.pause(message)
         places = None if stopped["running"] else read_code_places(self._processes)
         self.resume()
-        maps_custom = places is not None and maps_custom_code(self._processes)
-        return {"running": stopped["running"], "threads": places, "maps_custom_code": maps_custom}
+        self._maps_custom = self._maps_custom or (places is not None and maps_custom_code(self._processes))
+        return {"running": stopped["running"], "threads": places, "maps_custom_code": self._maps_custom}
 
     def _stop(self, known: set[int], patience_s: float) -> int:
         """Return 0 once all processes are stopped or have ended; after `patience_s`, the number that still run.
