@@ -17,11 +17,14 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`path` lists the attributes from an Evaluation to the value, also in stored JSON. `unit` is "x" for ratios ("x by
-    clock" with the sign of the row's clock) and "%" for shares. `meaning` explains it to users.
+    """`path` lists the attributes from an Evaluation to the value, also in stored JSON (`older_path` with older names).
+    `since` is the schema that added the column. `unit` is "x" for ratios ("x by clock" with the sign of the row's
+    clock) and "%" for shares. `meaning` explains it to users.
     """
 
     path: str
+    older_path: str = ""
+    since: int = 1
     unit: Literal["", "x", "x by clock", "%", "us"] = ""
     is_short: bool = False
     meaning: str = ""
@@ -39,8 +42,8 @@ class Column:
 
     @property
     def sql_type(self) -> str:
-        name, default = {str: ("TEXT", "''"), int: ("INTEGER", "0"), float: ("REAL", "0")}[self.kind]
-        return name if self.is_optional else f"{name} NOT NULL DEFAULT {default}"
+        name = {str: "TEXT", int: "INTEGER", float: "REAL"}[self.kind]
+        return name if self.is_optional else f"{name} NOT NULL" + (" DEFAULT ''" if self.since > 1 else "")
 
     def read(self, evaluation: Evaluation) -> Value:
         value: Any = evaluation
@@ -101,47 +104,68 @@ class ResultRow(NamedTuple):
     own_share: float | None = _column(
         "work.custom",
         "share of a call's time in the candidate's own compiled code; on a GPU the smallest of all timed cases",
+        older_path="work.own",
+        since=2,
         unit="%",
     )
-    without_own: WithoutCustom | None = _column("work.without_custom", "effect on the outputs of disabling that code")
+    without_own: WithoutCustom | None = _column(
+        "work.without_custom", "effect on the outputs of disabling that code", older_path="work.without_own", since=2
+    )
     peak_fraction: float | None = _column(
         "roofline.peak_fraction",
         "share of the device's measured peak",
+        older_path="plausibility.peak_fraction",
+        since=2,
         unit="%",
     )
-    certificate: str = _column("certificate", "digest of the valid certificate of the red team")
+    certificate: str = _column("certificate", "digest of the valid certificate of the red team", since=2)
     noise_floor: float | None = _column(
-        "timing.noise_floor", "largest deviation from 1 of a program's speedup over itself", unit="%"
+        "timing.noise_floor", "largest deviation from 1 of a program's speedup over itself", since=2, unit="%"
     )
-    worst_speedup: float | None = _column("worst_case.timing.speedup", "speedup of the slowest case", unit="x by clock")
+    worst_speedup: float | None = _column(
+        "worst_case.timing.speedup", "speedup of the slowest case", since=3, unit="x by clock"
+    )
     generalisation_gap: float | None = _column(
-        "generalisation_gap.ratio", "mean speedup of the known cases divided by that of the secret ones"
+        "generalisation_gap.ratio", "mean speedup of the known cases divided by that of the secret ones", since=3
     )
-    dtype: str = _column("subject.dtype", "dtype chosen by `--dtype`; empty: as in the problem's file", is_short=True)
-    rival_turn: int | None = _column("comparison.turn", "the previously best turn of a search")
-    over_rival: float | None = _column("comparison.speedup", "speedup over the rival turn, in A/B pairs")
-    over_rival_low: float | None = _column("comparison.speedup_low", "lower end of the interval of `over_rival`")
-    clock: Clock | None = _column("timing.clock", "which times the speedup compares")
+    dtype: str = _column(
+        "subject.dtype", "dtype chosen by `--dtype`; empty: as in the problem's file", since=4, is_short=True
+    )
+    rival_turn: int | None = _column("comparison.turn", "the previously best turn of a search", since=5)
+    over_rival: float | None = _column("comparison.speedup", "speedup over the rival turn, in A/B pairs", since=5)
+    over_rival_low: float | None = _column(
+        "comparison.speedup_low", "lower end of the interval of `over_rival`", since=5
+    )
+    clock: Clock | None = _column("timing.clock", "which times the speedup compares", since=6)
     gap_closed: float | None = _column(
-        "gap_closed", "share of the gap from baseline to roofline that is closed", unit="%"
+        "gap_closed", "share of the gap from baseline to roofline that is closed", since=7, unit="%"
     )
-    achieved_gb_s: float | None = _column("achieved_gb_s", "bytes that the problem must move / time of a call")
-    achieved_tflops: float | None = _column("achieved_tflops", "operations of the reference / time of a call")
-    baselines: str = _column("measured_baselines", "the baselines with a time, separated by commas")
-    fastest_baseline: str | None = _column("fastest.baseline", "the fastest of several baselines")
-    over_fastest: float | None = _column("fastest.ranked_speedup", "speedup over `fastest_baseline`", unit="x")
-    memory_bytes: int | None = _column("timing.candidate_bytes", "device memory of a replayed call, beside its inputs")
-    baseline_memory_bytes: int | None = _column("timing.baseline_bytes", "the baseline's device memory of a call")
-    energy_mj: float | None = _column("timing.candidate_mj", "energy of a call in millijoule, with `--energy` on a GPU")
-    baseline_energy_mj: float | None = _column("timing.baseline_mj", "the baseline's energy of a call")
+    achieved_gb_s: float | None = _column("achieved_gb_s", "bytes that the problem must move / time of a call", since=7)
+    achieved_tflops: float | None = _column("achieved_tflops", "operations of the reference / time of a call", since=7)
+    baselines: str = _column("measured_baselines", "the baselines with a time, separated by commas", since=8)
+    fastest_baseline: str | None = _column("fastest.baseline", "the fastest of several baselines", since=8)
+    over_fastest: float | None = _column("fastest.ranked_speedup", "speedup over `fastest_baseline`", since=8, unit="x")
+    memory_bytes: int | None = _column(
+        "timing.candidate_bytes", "device memory of a replayed call, beside its inputs", since=9
+    )
+    baseline_memory_bytes: int | None = _column(
+        "timing.baseline_bytes", "the baseline's device memory of a call", since=9
+    )
+    energy_mj: float | None = _column(
+        "timing.candidate_mj", "energy of a call in millijoule, with `--energy` on a GPU", since=9
+    )
+    baseline_energy_mj: float | None = _column("timing.baseline_mj", "the baseline's energy of a call", since=9)
     call_us: float | None = _column(
         "timing.candidate_call_us",
         "the program's whole call on a GPU, host work included, by the evaluator's clock",
+        since=10,
         unit="us",
     )
-    baseline_call_us: float | None = _column("timing.baseline_call_us", "the baseline's whole call", unit="us")
+    baseline_call_us: float | None = _column(
+        "timing.baseline_call_us", "the baseline's whole call", since=10, unit="us"
+    )
     call_speedup: float | None = _column(
-        "call_speedup", "`baseline_call_us` / `call_us`; it does not affect the verdict", unit="x"
+        "call_speedup", "`baseline_call_us` / `call_us`; it does not affect the verdict", since=10, unit="x"
     )
 
 
@@ -158,6 +182,7 @@ def _flatten(kind: Any) -> list[Any]:
 
 
 COLUMNS = {name: _complete(ResultRow._field_defaults[name], kind) for name, kind in get_type_hints(ResultRow).items()}
+SCHEMA_VERSION = max(column.since for column in COLUMNS.values())
 
 
 def make_row(evaluation: Evaluation, number: int = 0) -> ResultRow:

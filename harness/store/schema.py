@@ -1,4 +1,4 @@
-"""Defines the tables of `results/harness.db`, and adds columns that a file lacks.
+"""Defines the tables of `results/harness.db`, and upgrades older schemas.
 
 Filtered and sorted values are columns of `evaluations`; the whole evaluation is JSON in `details`, so that listings do
 not read it.
@@ -10,15 +10,14 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from harness import __version__
 from harness.domain import StoreError
-from harness.store.columns import COLUMNS, Column
+from harness.store.columns import COLUMNS, SCHEMA_VERSION, Column
 
 APPLICATION_ID = 0x68726E73  # "hrns"
-SCHEMA_VERSION = 10  # of everything but the columns: stored JSON with other names needs another one
 BUSY_TIMEOUT_S = 30.0
 
 _COLUMNS = ", ".join(f"{name} {column.sql_type}" for name, column in COLUMNS.items() if name != "id")
@@ -50,7 +49,7 @@ CREATE INDEX IF NOT EXISTS evaluations_by_candidate ON evaluations (candidate);
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """Create a missing file, and columns that it lacks. Raises StoreError or sqlite3.Error.
+    """Create a missing file; back up and upgrade an older schema. Raises StoreError or sqlite3.Error.
 
     WAL makes a commit atomic after kill -9; `synchronous=FULL` also survives power loss, for a few ms per commit.
     """
@@ -58,6 +57,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     try:
         if not _is_new(connection):
             check_schema(connection, path)
+        _back_up_older(connection, path)
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
@@ -70,9 +70,8 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:
-    """A missing file reads as an empty store, a file without some columns as one with them. Raises StoreError or
-    sqlite3.Error.
-    """
+    """A missing file reads as an empty store, an older schema as the present one. Raises StoreError or
+    sqlite3.Error."""
     if not path.exists() or path.stat().st_size == 0:
         connection = _connect(":memory:")
         _prepare_tables(connection)
@@ -80,9 +79,11 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     connection = _connect(f"{path.absolute().as_uri()}?{_reading_mode(path)}")
     try:
         check_schema(connection, path)
-        # The table's columns come first, if a writer adds them.
-        if missing := _list_missing(connection):
-            values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in missing.items())
+        # Create a temporary view for a read-only file of an older schema. The table's columns come first, if a writer
+        # adds them.
+        added = _list_added(_read_pragma(connection, "user_version"))
+        if added:
+            values = ", ".join(f"{_read_json(column)} AS {name}" for name, column in added.items())
             connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
     except BaseException:
         connection.close()
@@ -98,11 +99,11 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
             "move it away or choose another folder with --results-dir"
         )
     version = _read_pragma(connection, "user_version")
-    if version != SCHEMA_VERSION:
+    if not 1 <= version <= SCHEMA_VERSION:
         raise StoreError(
             f"{path} was written by harness {_read_writer(connection)} in schema {version}; "
-            f"this harness {__version__} reads schema {SCHEMA_VERSION}: "
-            "use a version of harness with that schema, or choose another folder with --results-dir"
+            f"this harness {__version__} reads schemas up to {SCHEMA_VERSION}: "
+            "upgrade harness, or choose another folder with --results-dir"
         )
 
 
@@ -122,6 +123,26 @@ def _reading_mode(path: Path) -> str:
 def _is_new(connection: sqlite3.Connection) -> bool:
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return tables == 0 and _read_pragma(connection, "application_id") == 0
+
+
+def locate_backup(path: Path, version: int) -> Path:
+    return path.with_name(f"{path.name}.schema-{version}")
+
+
+def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
+    version = _read_pragma(connection, "user_version")
+    backup = locate_backup(path, version)
+    if _is_new(connection) or version == SCHEMA_VERSION or backup.exists():
+        return
+    partial = path.with_name(f".{backup.name}.{os.getpid()}")
+    try:
+        with closing(sqlite3.connect(partial)) as copy:
+            connection.backup(copy)
+            upgraded_meanwhile = _read_pragma(copy, "user_version") != version
+        if not upgraded_meanwhile:
+            partial.replace(backup)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
@@ -144,8 +165,8 @@ def _prepare_tables(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (__version__,))
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        else:
-            _add_missing(connection)
+        elif _read_pragma(connection, "user_version") < SCHEMA_VERSION:
+            _upgrade_tables(connection)
         _run_statements(connection, _FINGERPRINTS)
 
 
@@ -154,24 +175,23 @@ def _run_statements(connection: sqlite3.Connection, statements: str) -> None:
         connection.execute(statement)
 
 
-def _add_missing(connection: sqlite3.Connection) -> None:
-    """Only add columns: a process that has the file open can keep writing."""
-    missing = _list_missing(connection)
-    for name, column in missing.items():
+def _upgrade_tables(connection: sqlite3.Connection) -> None:
+    """Only add columns: an older version that has the file open can keep writing."""
+    added = _list_added(_read_pragma(connection, "user_version"))
+    for name, column in added.items():
         connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {column.sql_type}")
-    if missing:
-        values = ", ".join(f"{name} = {_read_json(column)}" for name, column in missing.items())
-        connection.execute(f"UPDATE evaluations AS e SET {values}")
+    values = ", ".join(f"{name} = {_read_json(column)}" for name, column in added.items())
+    connection.execute(f"UPDATE evaluations AS e SET {values}")
+    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
-def _list_missing(connection: sqlite3.Connection) -> dict[str, Column]:
-    known = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('evaluations')")}
-    return {name: column for name, column in COLUMNS.items() if name not in known}
+def _list_added(version: int) -> dict[str, Column]:
+    return {name: column for name, column in COLUMNS.items() if column.since > version}
 
 
 def _read_json(column: Column) -> str:
-    """Return SQL for a column's value. JSON with infinities, which SQLite refuses, gives NULL."""
-    value = f"(SELECT json_extract(d.evaluation, '$.{column.path}') FROM main.details d"
+    """Return SQL for a column that an older schema lacks. JSON with infinities, which SQLite refuses, gives NULL."""
+    value = f"(SELECT json_extract(d.evaluation, '$.{column.older_path or column.path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return value if column.is_optional else f"coalesce({value}, '')"
 

@@ -237,7 +237,7 @@ def test_a_database_of_a_newer_version_is_left_as_it_is(command, tiny_suite, wri
     code, _, stderr = command("evaluate", "r", "--problems-dir", tiny_suite.parent)
     assert code == 3
     assert "in schema 9999" in stderr
-    assert "use a version of harness with that schema" in stderr
+    assert "upgrade harness" in stderr
     assert (tmp_path / "results" / "harness.db").read_bytes() == before
 
 

@@ -131,8 +131,13 @@ def _list_phases(evaluation: Evaluation) -> Iterator[Event]:
 
 
 def _list_spans(evaluation: Evaluation) -> list[tuple[str, float, float]]:
-    """Enclosing phases come first."""
-    return sorted(evaluation.spans_s, key=lambda span: (span[1], -span[2]))
+    """Phases that an older harness stored without a begin follow each other. Enclosing phases come first."""
+    spans, begin_s = list(evaluation.spans_s), 0.0
+    if not spans:
+        for name, duration_s in evaluation.phases_s:
+            spans.append((name, begin_s, duration_s))
+            begin_s += duration_s
+    return sorted(spans, key=lambda span: (span[1], -span[2]))
 
 
 def _list_calls(case: str, timing: Timing, begin_us: float, number: int) -> Iterator[Event]:

@@ -273,7 +273,7 @@ def _find_speedup(record: dict[str, Any]) -> float:
 
 
 def _describe_coverage(work: dict[str, Any] | None) -> dict[str, Any]:
-    launched = (work and work["launched"]) or {}
+    launched = (work and work.get("launched")) or {}  # an older harness stored none
     return {
         "num_custom_kernels": launched.get("custom"),
         "num_total_kernels": launched.get("total"),

@@ -12,8 +12,8 @@ import pytest
 
 from harness import __version__
 from harness.domain import BuildSummary, StoreError, UsageError, Work
+from harness.store.columns import SCHEMA_VERSION
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
-from harness.store.schema import SCHEMA_VERSION
 
 ROOT = Path(__file__).parents[3]
 
@@ -173,8 +173,8 @@ def test_database_of_a_newer_version_is_unchanged_and_its_writer_named(results_d
     )
     before = (results_dir / DATABASE_NAME).read_bytes()
     expected = (
-        rf"written by harness 9\.1\.0 in schema {SCHEMA_VERSION + 1}; this harness {__version__} reads schema "
-        rf"{SCHEMA_VERSION}: use a version of harness with that schema"
+        rf"written by harness 9\.1\.0 in schema {SCHEMA_VERSION + 1}; this harness {__version__} reads schemas up to "
+        rf"{SCHEMA_VERSION}: upgrade harness"
     )
     with pytest.raises(StoreError, match=expected):
         ResultStore.open(results_dir, read_only=read_only)
@@ -258,7 +258,7 @@ from pathlib import Path
 sys.path.insert(0, "tests")
 from built_evaluations import build_evaluation
 from harness.domain import StoreError
-from harness.store.schema import SCHEMA_VERSION
+from harness.store.columns import SCHEMA_VERSION
 from harness.store.results import ResultStore
 results_dir = Path(sys.argv[1])
 """
