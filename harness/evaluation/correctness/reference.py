@@ -17,7 +17,12 @@ from harness.domain import Outcome, ProblemTooLarge, Trial
 from harness.evaluation.correctness.call_graphs import LEAST_CALL_S, CallGraphs
 from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
-from harness.evaluation.correctness.later_states import draw_counts, make_later_states
+from harness.evaluation.correctness.other_states import (
+    draw_counts,
+    draw_other_weights,
+    make_later_states,
+    scale_state,
+)
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
@@ -42,7 +47,6 @@ from harness.evaluation.correctness.reference_checks import (
     require_weights_known,
     run_again,
 )
-from harness.evaluation.correctness.scaled_weights import draw_other_weights, scale_state
 from harness.evaluation.correctness.truth import (
     Expected,
     KeptTruths,

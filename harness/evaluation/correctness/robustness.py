@@ -15,7 +15,7 @@ import torch
 from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial, Weights
 from harness.evaluation.correctness.calls import CallMaker, Exercise
 from harness.evaluation.correctness.checks import compare_expected, prepared
-from harness.evaluation.correctness.later_states import watch_operators
+from harness.evaluation.correctness.other_states import watch_operators
 from harness.evaluation.correctness.planned_calls import NEARBY_SHAPE, OTHER_WEIGHTS, PlannedCalls, take_inputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.later_states import may_index
+from harness.evaluation.correctness.other_states import can_scale, may_index, scale, scale_state
 from harness.evaluation.correctness.reference import NEGLIGIBLE, Reference
 from harness.evaluation.correctness.reference_checks import find_largest, has_only_numbers
-from harness.evaluation.correctness.scaled_weights import can_scale, scale, scale_state
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,

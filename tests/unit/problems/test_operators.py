@@ -44,7 +44,7 @@ import random, sys
 import torch
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.later_states import watch_operators
+from harness.evaluation.correctness.other_states import watch_operators
 from harness.evaluation.correctness.variations import find_nearby
 from harness.evaluation.timing.roofline import count_traffic
 from harness.problems.loading import load_problem

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.correctness import later_states
-from harness.evaluation.correctness.later_states import make_later_states
+from harness.evaluation.correctness import other_states
+from harness.evaluation.correctness.other_states import make_later_states
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.truth import find_later_changes
@@ -77,7 +77,7 @@ def test_there_is_none_of_one_call_or_in_short_memory(monkeypatch):
     reference = prepare()
     assert reference.later[-1]["place"].tolist() == [9]
     assert make_later_states(replace(reference, call_s=1.0), random.Random(5), [4]) == []
-    monkeypatch.setattr(later_states, "ROOMY", 1 << 60)
+    monkeypatch.setattr(other_states, "ROOMY", 1 << 60)
     assert make_later_states(reference, random.Random(5), [4]) == []
 
 
@@ -116,6 +116,13 @@ def test_only_state_that_candidates_must_have_is_watched_in_later_calls(stored, 
     assert bool(model.forward.__globals__["calls"]) == (stored == "True")
 
 
+def test_states_that_only_some_calls_change_have_later_ones():
+    reference = prepare(COUNTED.replace("STORED", "True").replace("+= len(calls) % 2 == 0", "+= x.sum() > 0"))
+    for seed in range(8):
+        (*_, last) = make_later_states(reference, random.Random(seed), [16])
+        assert 2 < last["count"] < 15
+
+
 class NamedGpu(CpuDevice):
     has_contexts = True
     torch_device = torch.device("cuda:0")
@@ -132,10 +139,10 @@ def test_calls_that_may_index_beyond_their_state_are_made_on_the_cpu(source, dev
     assert ("index_copy_" in source) == (device == "cpu")
     inputs = prepare(source).make_inputs(1)
     reference = replace(prepare(source), device=NamedGpu.__new__(NamedGpu))
-    assert later_states._choose_device(reference, inputs) == torch.device(device)
-    monkeypatch.setattr(later_states, "SMALL_BYTES", 16)
+    assert other_states._choose_device(reference, inputs) == torch.device(device)
+    monkeypatch.setattr(other_states, "SMALL_BYTES", 16)
     long = replace(reference, call_s=0.01)
-    assert later_states._choose_device(long, inputs) == (None if device == "cpu" else torch.device(device))
+    assert other_states._choose_device(long, inputs) == (None if device == "cpu" else torch.device(device))
 
 
 def test_states_that_are_not_finite_are_not_reached():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import Problem
-from harness.evaluation.correctness.later_states import watch_operators
+from harness.evaluation.correctness.other_states import watch_operators
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.variations import (
     cut_inputs,

@@ -1,4 +1,6 @@
-"""States that calls of the reference lead to, for calls that begin with a state that is new to the candidate."""
+"""What calls begin with that is new to the candidate: states that calls of the reference lead to, and other weights,
+scaled by random factors near 1, so that they stay usable, and outputs show them.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.truth import copy_tensors, read_state, run_reference, write_state
+from harness.evaluation.correctness.truth import copy_tensors, list_state, read_state, run_reference, write_state
 from harness.evaluation.memory_plan import ROOMY, SMALL_BYTES
+from harness.problems.inputs.tensors import split_parts, without_repeats
+from harness.problems.loading import LoadedProblem
 from harness.problems.operators import INDEXING, OperatorCalls, OperatorUse
 from harness.problems.watched_process import limit_reference
+from harness.sandbox.devices import Device
 from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensors
 
 if TYPE_CHECKING:
@@ -26,12 +31,14 @@ COUNTS = ((1, 1), (2, 2), (3, 3), (4, 16), (17, 127), (128, 128))
 LATER_S = 0.5  # for all calls
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
 HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
+LEAST, MOST = 0.75, 1.25  # factors
+PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
 
 
 @torch.no_grad()
 def make_later_states(reference: Reference, source: random.Random, counts: Sequence[int]) -> list[dict[str, Tensor]]:
     """Return the states after so many calls, or after as many as possible, so that caches become full: one more call
-    succeeds from the last, and two from the others. Return none if calls change no state, not two of them succeed in
+    succeeds from the last, and two from the others. Return none if weights alone change, not two calls succeed in
     `LATER_S`, or the device has too little memory.
     """
     inputs = reference.make_inputs(source.getrandbits(62))
@@ -50,8 +57,8 @@ def make_later_states(reference: Reference, source: random.Random, counts: Seque
         after = read_state(model, state)
         if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, after.values())):
             break
-        if made == 0 and not _differ(state, after):
-            return []
+        if made == 0 and reference.other_weights and not _differ(state, after):
+            return []  # only weights
         last, state, inputs = state, after, reference.make_inputs(source.getrandbits(62))
         found += [last] * (made in counts)
     if last is reference.changing:
@@ -108,3 +115,50 @@ def _move(state: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, 
 
 def _is_finite(tensor: Tensor) -> bool:
     return not tensor.is_floating_point() or bool(tensor.isfinite().all())
+
+
+def can_scale(weights: Tensor) -> bool:
+    return weights.is_floating_point() and weights.element_size() > 1
+
+
+def list_scalable(model: nn.Module) -> list[str]:
+    """Return the names of parameters, all of tied ones."""
+    return [name for name, weights in model.named_parameters(remove_duplicate=False) if can_scale(weights)]
+
+
+def scale(weights: Tensor, generator: torch.Generator, *, replaces: bool = False) -> None:
+    """In place. With `replaces` the weights become the factors."""
+    for part in split_parts(without_repeats(weights)):
+        factors = torch.rand(part.shape, generator=generator, device=part.device).mul_(MOST - LEAST).add_(LEAST)
+        part.copy_(factors.to(part.dtype) if replaces else part * factors.to(part.dtype))
+
+
+def scale_state(
+    model: nn.Module, state: Mapping[str, Tensor], source: random.Random, *, partly: bool = False
+) -> dict[str, Tensor]:
+    """Return the model's `state` with all weights scaled, or a part of each, which samples may miss. Tied ones stay
+    tied.
+    """
+    own, scaled, parts = list_state(model), dict[int, Tensor](), source.choice(PARTS) if partly else 1
+    for name, weights in state.items():
+        place = own[name].data_ptr()
+        if place not in scaled and can_scale(weights):
+            generator = torch.Generator(weights.device).manual_seed(source.getrandbits(62))
+            scaled[place] = weights.clone(memory_format=torch.contiguous_format)
+            length = max(weights.numel() // parts, 1)
+            begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
+            scale(scaled[place].view(-1)[begin : begin + length], generator)
+    return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
+
+
+def draw_other_weights(
+    loaded: LoadedProblem, model: nn.Module, state: dict[str, Tensor], seed: int, device: Device
+) -> dict[str, Tensor]:
+    """Return the parameters that can be scaled and all state that depends on the seed: of another seed, unless memory
+    is short.
+    """
+    drawn = list_state(loaded.make_model(random.Random(f"other weights {seed}").getrandbits(62), device.torch_device))
+    scalable = set(list_scalable(model))
+    names = [name for name, one in state.items() if name in scalable or not has_same_bits(one, drawn[name])]
+    is_roomy = ROOMY * count_bytes(drawn.values()) <= device.measure_room().device_bytes
+    return {name: (drawn if is_roomy else state)[name] for name in names}
