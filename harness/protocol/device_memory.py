@@ -17,6 +17,7 @@ from harness.domain import DeviceError
 
 FIRST_ADDRESS, RANGE_BYTES = 0x600000000000, 1 << 42
 MOST_RECORDING_BYTES = 128 << 20  # of JSON
+NO_FUNCTION = -1  # in place of a recorded function: copies and fills
 
 _PINNED, _DEVICE_LOCATION, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
 _NOT_SUPPORTED = 801

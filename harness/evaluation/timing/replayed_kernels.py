@@ -14,6 +14,7 @@ from harness.evaluation.results import Owner, ReplayedKernels
 from harness.evaluation.timing.cold_replays import ColdReplays, Side
 from harness.evaluation.timing.copied_results import measure_computed
 from harness.evaluation.timing.kept_values import KeptValues, find_kept_values
+from harness.protocol.device_memory import NO_FUNCTION
 from harness.sandbox.gpu.recording import Graph, NotReplayable
 from harness.sandbox.model_session import Run
 
@@ -21,7 +22,7 @@ NAMED = 60  # characters of a name in a finding
 WRONG_IN_PARTS = "the call gives other outputs where its parts are timed"
 FAILS_WITHOUT = "the rest fails without its kernels, which then cannot be told from copies"
 MAY_BE_COPIED = "too few values change with the inputs to tell whether its kernels only move another's result"
-OTHER, OTHER_WORK = -1, "Memcpy, Memset"  # an index in place of a function's, and its name
+OTHER_WORK = "Memcpy, Memset"  # the name of what is no function
 ATTRIBUTING = 2  # replays of a graph, the first of which may load code
 
 
@@ -79,7 +80,7 @@ class KernelExaminer:
             return replace(found, without_custom="failed", doubts=(*found.doubts, FAILS_WITHOUT))
 
     def _name(self, at: int) -> tuple[str, Owner]:
-        return (OTHER_WORK, "torch") if at == OTHER else self.functions[at][:2]
+        return (OTHER_WORK, "torch") if at == NO_FUNCTION else self.functions[at][:2]
 
     def _leave_out(
         self, own: Sequence[int], found: ReplayedKernels, draws: Draws, is_changed: Check

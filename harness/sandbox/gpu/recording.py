@@ -20,7 +20,7 @@ from torch import Tensor
 from harness.domain import CandidateFailure, DeviceError, Outcome, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
-from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
+from harness.protocol.device_memory import FIRST_ADDRESS, NO_FUNCTION, RANGE_BYTES
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
@@ -154,11 +154,9 @@ class Recording:
         memory = [content for _, content in self.view_memory()]
         free_bytes, _ = torch.cuda.mem_get_info(memory[0].device)
         kept = [one.clone() for one in memory] if 2 * sum(one.numel() for one in memory) < free_bytes else []
-        try:
-            yield
-        finally:
-            for content, before in zip(memory, kept, strict=False):
-                content.copy_(before)
+        yield
+        for content, before in zip(memory, kept, strict=False):
+            content.copy_(before)
 
     def list_given(self, *, with_inputs: bool) -> list[Place]:
         """Where the inputs and the state of a call are written."""
@@ -319,7 +317,7 @@ Place = tuple[int, int]  # address, bytes
 
 
 class KernelTimes(NamedTuple):
-    times_us: dict[int, float]  # by function, -1 for copies and all else
+    times_us: dict[int, float]  # by function or NO_FUNCTION
     operations: int
 
 
@@ -374,7 +372,8 @@ class Replayer:
         answer = self.ask(WorkerRequest.TIME_KERNELS, own=list(own))
         times, operations = read_pairs(answer.get("times")), answer.get("operations")
         times_us = {at: time_us for at, time_us in times if type(at) is int and isinstance(time_us, float)}
-        if type(operations) is not int or not all(at >= -1 and 0 <= one < MOST_US for at, one in times_us.items()):
+        is_valid = all(at >= NO_FUNCTION and 0 <= one < MOST_US for at, one in times_us.items())
+        if type(operations) is not int or not times_us or not is_valid:
             raise NotReplayable("the process that replays it gave an invalid answer")
         return KernelTimes(times_us, operations)
 

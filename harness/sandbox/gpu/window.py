@@ -163,8 +163,9 @@ class WindowSession(ModelSession):
 
     def _draw_shift(self) -> int:
         """Return none for some calls, so that programs cannot tell by it which call is recorded."""
-        is_shifted = self._source.random() >= UNSHIFTED_SHARE
-        return is_shifted * self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        if self._source.random() < UNSHIFTED_SHARE:
+            return 0
+        return self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
     def _exchange_signals(self, placed: PlacedInputs, shift_bytes: int, signal: Signal) -> tuple[int, int]:
         """Return monotonic ns before the inputs are written and after the wake-up, whose time the worker controls. It

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from harness.protocol.device_memory import NO_FUNCTION
 from harness.worker.recorder.driver_calls import Driver, DriverError, EdgeData
 
-OTHER = -1  # in place of a function, for copies and fills
 MOST_OPERATIONS = 1 << 15
 _EXTERNAL = 1  # an event that is recorded when the graph runs
 _WITHOUT_WORK = ("empty", "graph")  # nodes; those of an inner graph have events of their own
@@ -60,7 +60,7 @@ class Marks:
     def _note(self, row: Sequence[Any], before: ctypes.c_void_p, after: ctypes.c_void_p) -> None:
         if len(self._operations) == MOST_OPERATIONS:
             raise DriverError(f"its parts are not timed, since it has more than {MOST_OPERATIONS} operations")
-        self._operations.append((row[2] if row[0] == "launch" else OTHER, before, after))
+        self._operations.append((row[2] if row[0] == "launch" else NO_FUNCTION, before, after))
 
     def _make_event(self) -> ctypes.c_void_p:
         self._events.append(ctypes.c_void_p(self._driver.pointer("cuEventCreate", 0)))

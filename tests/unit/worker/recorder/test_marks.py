@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.worker.recorder.marks import OTHER, divide_time
+from harness.protocol.device_memory import NO_FUNCTION
+from harness.worker.recorder.marks import divide_time
 
 OWN, MORE, THEIRS = 0, 1, 2
 
@@ -13,7 +14,7 @@ OWN, MORE, THEIRS = 0, 1, 2
         ([(OWN, 1.0, 4.0), (THEIRS, 5.0, 9.0)], {OWN: 3.0, THEIRS: 4.0}),
         ([(OWN, 0.0, 10.0), (THEIRS, 2.0, 5.0)], {OWN: 7.0, THEIRS: 3.0}),
         ([(THEIRS, 0.0, 10.0), (OWN, 2.0, 5.0)], {OWN: 0.0, THEIRS: 10.0}),
-        ([(OWN, 0.0, 6.0), (OTHER, 5.0, 8.0)], {OWN: 5.0, OTHER: 3.0}),
+        ([(OWN, 0.0, 6.0), (NO_FUNCTION, 5.0, 8.0)], {OWN: 5.0, NO_FUNCTION: 3.0}),
         ([(OWN, 0.0, 4.0), (MORE, 2.0, 6.0)], {OWN: 3.0, MORE: 3.0}),
         ([(OWN, 0.0, 4.0), (OWN, 2.0, 6.0), (OWN, 6.0, 6.0)], {OWN: 6.0}),
         ([], {}),
