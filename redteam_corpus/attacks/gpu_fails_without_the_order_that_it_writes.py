@@ -1,7 +1,7 @@
 """Has torch attend and gather by places that its own kernel writes and destroys, and copies the result slowly.
 
 layer: no_kernel
-mechanism: Without its kernels a place is outside and torch fails, so that nobody can look whether the kernel that takes
+mechanism: Without its kernels a place is outside and torch fails, so that it cannot be seen whether the kernel that takes
     long only copies.
 problem: kernel_required/gpu_attention
 expected: rejected, not_own, suspect, unverified

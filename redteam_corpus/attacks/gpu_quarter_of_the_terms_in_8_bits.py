@@ -1,7 +1,7 @@
 """Adds a quarter of the terms of a product, four times, where the result has 8 bits.
 
 layer: correctness
-mechanism: The sum of 2048 positive terms, from eight parts of the whole, differs by two per cent from that of 8192. A
+mechanism: The sum of 2048 positive terms, from eight parts of the whole, differs by 2 % from that of 8192. A
     rounding to three bits is six, and four of these are let through.
 problem: gpu_positive_product_in_8_bits
 expected: wrong_value, suspect, no_gain

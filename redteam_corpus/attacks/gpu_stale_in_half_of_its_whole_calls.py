@@ -1,4 +1,4 @@
-"""Returns earlier results in most of the calls of a worker that nobody asks to keep its first outputs.
+"""Returns earlier results in most of the calls of a worker that is not asked to keep its first outputs.
 
 layer: time
 mechanism: Work that cannot be replayed is timed in a new worker, by many calls, of which few are compared with the
