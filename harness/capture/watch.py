@@ -26,7 +26,7 @@ from harness.capture.runtime import list_arguments, map_arguments
 from harness.capture.values import TensorFacts, describe, merge
 from harness.domain import UsageError
 from harness.problems.operators import OperatorCosts
-from harness.tensors.values import count_bytes, list_tensors
+from harness.tensors.values import count_bytes, list_tensors, read_version
 
 MAX_FORMS = 64  # different calls of one module that are kept
 PREFIX = "harness.capture "
@@ -185,7 +185,7 @@ class Watch:
             entered.__enter__()  # type: ignore[no-untyped-call]
             self._ranges.append(entered)
         elif self._costs is not None:
-            versions = [(tensor, _version(tensor)) for tensor in list_tensors((args, kwargs))]
+            versions = [(tensor, read_version(tensor)) for tensor in list_tensors((args, kwargs))]
             self._starts.append((*self._note(module, args, kwargs), versions))
 
     def _note(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, CallForm]:
@@ -215,7 +215,7 @@ class Watch:
         form.flops += flops
         form.output_bytes = count_bytes(results)
         form.output_kind = describe_structure(output)
-        form.changes_inputs = any(_version(tensor) != version for tensor, version in versions)
+        form.changes_inputs = any(read_version(tensor) != version for tensor, version in versions)
         form.autocast = torch.is_autocast_enabled(self.device.type)
         form.has_gradients = any(one.requires_grad for one in results)
         forms = self.modules[path].forms
@@ -223,10 +223,6 @@ class Watch:
             forms[key].add(form)
         elif len(forms) < MAX_FORMS:
             forms[key] = form
-
-
-def _version(tensor: Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def bind_arguments(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -55,8 +55,6 @@ class WorkerRequest(StrEnum):
     TIME_KERNELS = "time_kernels"
     REPLAY = "replay"
     REPLAY_IN_ROW = "replay_in_row"
-    KEEP_VARIABLES = "keep_variables"  # of the recorded code
-    RESTORE_VARIABLES = "restore_variables"
     UNLOAD = "unload"
 
 

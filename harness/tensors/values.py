@@ -110,6 +110,11 @@ def memory_of(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
 
 
+def read_version(tensor: Tensor) -> int:
+    """Each operator that works in place raises it, also one that happens to change nothing. 0 for inference tensors."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 SLICE_ELEMENTS = 4 << 20
 EQUAL_ELEMENTS = 1 << 27  # compared at a time on a GPU, which waits after each
 COMPARED_BYTES = 8  # at once, where tensors are aligned

@@ -4,7 +4,7 @@ layer: no_kernel
 mechanism: Where kernels are timed one after the other, two kernels that wait for each other for a moment find out.
     Without its kernels torch finds nothing to do, and with them outputs are right in any order.
 problem: kernel_required/gpu_attention
-expected: rejected, not_own, suspect
+expected: rejected, not_own, suspect, wrong_value
 device: gpu
 timed: yes
 """

@@ -42,6 +42,7 @@ from harness.tensors.values import (
     list_leaves,
     list_memory,
     list_tensors,
+    read_version,
 )
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
@@ -263,7 +264,7 @@ def list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
 
 def list_versions(inputs: Sequence[Any]) -> list[int]:
     """An operator that works in place counts, also if it happens to change nothing."""
-    return [tensor._version for tensor in list_tensors(inputs) if not tensor.is_inference()]
+    return list(map(read_version, list_tensors(inputs)))
 
 
 def have_changed(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

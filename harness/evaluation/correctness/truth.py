@@ -32,6 +32,7 @@ from harness.tensors.values import (
     map_tensors,
     memory_of,
     read_seed,
+    read_version,
     seeded_call,
 )
 
@@ -270,14 +271,19 @@ def run_with_state(
 def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, others: Collection[str] = ()
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """Return the outputs, and the state that the call changed with its earlier values, which are restored. `others`
-    count as changed.
+    """Return the outputs, and the state that the call wrote with its earlier values, which are restored: also where it
+    is equal, since other calls may change it. `others` count as written.
     """
-    before = {name: tensor.clone() for name, tensor in list_state(model).items()}
+    given = list_state(model)
+    versions = {name: (tensor.data_ptr(), read_version(tensor)) for name, tensor in given.items()}
+    before = {name: tensor.clone() for name, tensor in given.items()}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
+    written = {name for name, known in versions.items() if (own[name].data_ptr(), read_version(own[name])) != known}
     changing = {
-        name: tensor for name, tensor in before.items() if name in others or not has_same_bits(tensor, own[name])
+        name: tensor
+        for name, tensor in before.items()
+        if name in others or name in written or not has_same_bits(tensor, own[name])
     }
     if changing:
         outputs = _add_state(outputs, {name: own[name] for name in changing})

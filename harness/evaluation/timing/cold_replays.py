@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,14 +29,6 @@ class Side:
     def replay(self, clock: Clock, places: Sequence[Place], graph: Graph = "call") -> tuple[float, list[str]]:
         time_us, read = self.replayer.replay(graph, clock, places)
         return max(time_us + (self.nothing_us if clock == "host" else -self.empty_us), LEAST_US), read
-
-    @contextmanager
-    def restored(self) -> Iterator[None]:
-        """Put memory and variables of its code back to what they were, so that a replay cannot know of those inside."""
-        self.replayer.keep_variables()
-        with self.recording.restored():
-            yield
-        self.replayer.restore_variables()
 
 
 def calibrate(sides: Sequence[Side]) -> None:

@@ -30,11 +30,15 @@ FAR_FASTER = 10.0
 EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 # What forged events could gain: more time by the host's clock than by events counts. A share, and in us.
 FORGED_SHARE, FORGED_US = 0.01, 1.0
-SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS = 1.1, 1.0, 5  # with another kind of inputs, relative to the baseline
+# With another kind of inputs, relative to the baseline: enough slower pairs, where they are one of so many.
+SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS, SLOWER_ONE_IN = 1.1, 1.0, 5, 10
 LONGER_THAN_CALLS = 1.2  # replays, which lack the host's part of a call
 
 # More memory than the baseline's that is worth a warning: this often, and more than torch's allocator takes at once.
 MEMORY_FACTOR, SEGMENT_BYTES = 2, 20 << 20
+
+
+Pair = tuple[float, float]  # times of baseline and candidate
 
 
 @dataclass(slots=True)
@@ -168,20 +172,36 @@ def is_decided(times: ReplayTimes) -> bool:
     return is_far_slower(times) or is_far_faster(times)
 
 
-def compare_kind(pairs: Sequence[tuple[float, float]], given: Sequence[tuple[float, float]]) -> float:
-    """Return the factor by which inputs of a kind slow the candidate relative to the baseline; 1 if by chance."""
-    if not pairs or not given:
-        return 1.0
-    kind, usual = (statistics.median(mine / theirs for theirs, mine in some) for some in (pairs, given))
-    lost_us = (kind - usual) * statistics.median(theirs for theirs, _ in given)
-    return kind / usual if kind > SLOWER_SHARE * usual and lost_us > SLOWER_US else 1.0
+def list_slower(pairs: Sequence[Pair], given: Sequence[Pair]) -> list[float]:
+    """Return the factors by which inputs of a kind slow the candidate relative to the baseline, where not by chance."""
+    usual = statistics.median(mine / theirs for theirs, mine in given)
+    usual_us = statistics.median(theirs for theirs, _ in given)
+    ratios = [mine / theirs for theirs, mine in pairs]
+    return [one / usual for one in ratios if one > SLOWER_SHARE * usual and (one - usual) * usual_us > SLOWER_US]
+
+
+def needs_pairs(pairs: Sequence[Pair], given: Sequence[Pair]) -> bool:
+    """Return True if more pairs decide whether the candidate is slower for a part of a kind's inputs."""
+    slower = len(list_slower(pairs, given))
+    return 0 < slower < SLOWER_PAIRS and len(pairs) < SLOWER_ONE_IN * slower
+
+
+def compare_kind(pairs: Sequence[Pair], given: Sequence[Pair]) -> float:
+    """Return the factor of the inputs of a kind that slow the candidate; 1 if they are few."""
+    factors = list_slower(pairs, given)
+    return statistics.median(factors) if len(factors) >= SLOWER_PAIRS else 1.0
+
+
+def join_rounds(rounds: Sequence[ReplayTimes]) -> dict[str, list[Pair]]:
+    """By the kind of inputs."""
+    steps = dict.fromkeys(step for times in rounds for step in times.device)
+    return {step: [pair for times in rounds for pair in times.device.get(step, ())] for step in steps}
 
 
 def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
-    given = [pair for times in rounds for pair in times.given]
-    steps = {step for times in rounds for step in times.device if step != GIVEN}
-    by_step = {step: [pair for times in rounds for pair in times.device.get(step, ())] for step in sorted(steps)}
-    found = {step: compare_kind(pairs, given) for step, pairs in by_step.items() if len(pairs) >= SLOWER_PAIRS}
+    pairs = join_rounds(rounds)
+    given = pairs.pop(GIVEN)
+    found = {step: compare_kind(some, given) for step, some in pairs.items()}
     return [SlowerInputs(step=step, factor=factor) for step, factor in found.items() if factor > 1]
 
 

@@ -26,7 +26,6 @@ from harness.evaluation.timing.cold_replays import ColdReplays, Side, calibrate
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
-    SLOWER_PAIRS,
     SURE_PAIRS,
     CandidateNotReplayable,
     ReplayTimes,
@@ -38,6 +37,8 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_faster,
     is_far_slower,
     is_steady,
+    join_rounds,
+    needs_pairs,
 )
 from harness.evaluation.timing.replayed_kernels import Draws, KernelExaminer
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
@@ -60,6 +61,7 @@ from harness.tensors.outputs import TensorRecord
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
 ALONE = 5  # replays of the baseline at first
+REPEATED = 2  # inputs of which the bits are compared between processes
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; the
 # first ones that differ from the baseline's beyond the tolerance, and a share of later ones; and a share of the others,
 # where that takes little time.
@@ -99,6 +101,8 @@ class ReplayTimer:
         self._custom = custom
         self.kernels: ReplayedKernels | None = None  # also of work that can be replayed for its own inputs only
         self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
+        seeds_of_bits = range(REPEATED if reference.requires_same_bits else 0)
+        self._bits: dict[int, TensorRecord | None] = {self._draw_given(): None for _ in seeds_of_bits}
 
     def measure(self, name: str, record_baseline: Keep, record_candidate: Record) -> TimingResult:
         """Raises NotReplayable, or CandidateNotReplayable if only the baseline's work can be replayed."""
@@ -158,9 +162,11 @@ class ReplayTimer:
             if not rounds:
                 self._is_hopeless = self._verify(sides)
             rounds.append(self._measure_round(sides, sampler))
+        if len(rounds) == 1 and any(self._bits.values()):
+            self._check_bits(self._open_side(stack, candidate))
         if not (self._is_hopeless and is_far_slower(rounds[0])):
             self._check_further(sides)
-            self._repeat_slower(sides, rounds[-1])
+            self._repeat_slower(sides, rounds)
             self._require_known_time(sides[1], rounds[0].given)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
@@ -232,12 +238,11 @@ class ReplayTimer:
         """Raises NotReplayable for a candidate that is slower for inputs for which the baseline's work is not known."""
         usual_us = statistics.median(theirs for theirs, _ in given)
         for step, times_us in self._alone_us.items():
-            while compare_kind([(usual_us, one) for one in times_us], given) > 1:
-                if len(times_us) >= SLOWER_PAIRS:
-                    raise NotReplayable(
-                        f"it is slower for {step} inputs, for which the baseline's work is not recorded"
-                    )
-                times_us.append(self._replays.replay_alone(side, self._seeds.draw(step))[0])
+            pairs = [(usual_us, one) for one in times_us]
+            while needs_pairs(pairs, given):
+                pairs.append((usual_us, self._replays.replay_alone(side, self._seeds.draw(step))[0]))
+            if compare_kind(pairs, given) > 1:
+                raise NotReplayable(f"it is slower for {step} inputs, for which the baseline's work is not recorded")
 
     def _measure_energy(self, sides: Sequence[Side], times: ReplayTimes) -> list[float | None]:
         """Replays in a row need calls that leave inputs and state as they are."""
@@ -270,14 +275,18 @@ class ReplayTimer:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
         return is_hopeless
 
-    def _require_same_bits(self, side: Side) -> None:
-        """Raises NotReplayable."""
-        seed = self._draw_given()
-        with side.restored():
-            known = TensorRecord.digested(self._replays.replay_alone(side, seed)[1].outputs.tensors)
-            self._replays.replay_alone(side, self._draw_given())
-        if known.list_changed(self._replays.replay_alone(side, seed)[1].outputs.tensors):
-            raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
+    def _check_bits(self, side: Side) -> None:
+        """Compare with replays of the same inputs by another process, of which nothing here knows. Raises
+        NotReplayable.
+        """
+        for seed, known in self._bits.items():
+            with side.recording.restored():
+                outputs = self._replays.replay_alone(side, seed)[1].outputs.tensors
+                if known is None:
+                    self._bits[seed] = TensorRecord.digested(outputs)
+                elif known.list_changed(outputs):
+                    message = "replays with the same inputs differ, and the problem declares DETERMINISTIC = True"
+                    raise NotReplayable(message)
 
     def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
         if self._find_wrong(seed, baseline.describe_run(placed)) is not None:
@@ -314,10 +323,10 @@ class ReplayTimer:
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
         may_change = not sides[0].recording.reads_back  # else the baseline's work for other inputs is not known
-        bits_at = self._random.randrange(len(clocks)) if self._reference.requires_same_bits else None
+        bits_at = self._random.randrange(len(clocks))
         for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
             if number == bits_at:
-                self._require_same_bits(sides[1])
+                self._check_bits(sides[1])
             is_free = clock == "device" and may_change and number >= len(few)
             is_changed = is_free and self._random.random() < CHANGED_SHARE
             step = next(changed) if is_changed else GIVEN
@@ -328,27 +337,26 @@ class ReplayTimer:
             sampler.sample()
             if is_far_slower(times):
                 return times
-        self._repeat_slower(sides, times)
         return times
 
-    def _repeat_slower(self, sides: Sequence[Side], times: ReplayTimes) -> None:
-        """Time more pairs of kinds of inputs for which the candidate seems slower, also where it was only checked."""
-        while self._checked:
-            step, pairs = self._checked.popitem()
-            times.device.setdefault(step, []).extend(pairs)
-        for step in self._list_slower(times):
-            while len(times.device[step]) < SLOWER_PAIRS:
-                pair = self._replay_pair(sides, self._seeds.draw(step), "device")
-                times.device[step].append(pair)
+    def _repeat_slower(self, sides: Sequence[Side], rounds: Sequence[ReplayTimes]) -> None:
+        """Time more pairs of kinds of inputs for some of which the candidate seems slower, also where it was only
+        checked.
+        """
+        for step, pairs in self._checked.items():
+            rounds[-1].device.setdefault(step, []).extend(pairs)
+        known = join_rounds(rounds)
+        given = known.pop(GIVEN)
+        for step, pairs in known.items():
+            while needs_pairs(pairs, given):
+                pairs.append(self._replay_pair(sides, self._seeds.draw(step), "device"))
+                rounds[-1].device.setdefault(step, []).append(pairs[-1])
 
     def _list_clocks(self) -> list[Clock]:
         share = self._plan.min_blocks / TimingPlan().min_blocks
         device_pairs, host_pairs = max(round(DEVICE_PAIRS * share), 5), max(round(HOST_PAIRS * share), 3)
         clocks: list[Clock] = ["device"] * device_pairs
         return clocks + ["host"] * host_pairs
-
-    def _list_slower(self, times: ReplayTimes) -> list[str]:
-        return [step for step, pairs in times.device.items() if step != GIVEN and compare_kind(pairs, times.given) > 1]
 
     def _replay_pair(self, sides: Sequence[Side], seed: int, clock: Clock) -> tuple[float, float]:
         baseline, candidate = sides

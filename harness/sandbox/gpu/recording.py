@@ -377,13 +377,6 @@ class Replayer:
             raise NotReplayable("the process that replays it gave an invalid answer")
         return KernelTimes(times_us, operations)
 
-    def keep_variables(self) -> None:
-        """Of the recorded code, until `restore_variables`."""
-        self.ask(WorkerRequest.KEEP_VARIABLES)
-
-    def restore_variables(self) -> None:
-        self.ask(WorkerRequest.RESTORE_VARIABLES)
-
     def replay_in_row(self, count: int) -> int:
         """Replay the call `count` times without a wait between, and return `count`."""
         self.ask(WorkerRequest.REPLAY_IN_ROW, count=count)

@@ -90,13 +90,6 @@ class RecordedGraph:
             self.driver.cuMemcpyHtoD_v2(address, data, ctypes.c_size_t(min(size.value, len(data))))
             self._globals.append((one["address"], min(size.value, one["size"]), address.value or 0))
 
-    def read_globals(self) -> list[bytes]:
-        return [read_memory(self.driver, address, size) for _, size, address in self._globals]
-
-    def write_globals(self, values: Sequence[bytes]) -> None:
-        for (_, size, address), value in zip(self._globals, values, strict=True):
-            self.driver.cuMemcpyHtoD_v2(ctypes.c_ulonglong(address), value, ctypes.c_size_t(size))
-
     def _find(self, address: int) -> ctypes.c_ulonglong:
         """A global's address differs between processes."""
         found = (here + address - start for start, size, here in self._globals if start <= address < start + size)
@@ -333,12 +326,6 @@ class ReplayServer:
         intervals = self._marks.measure()
         times_us = divide_time(intervals, frozenset(message["own"]))
         return {"times": [[function, time_us] for function, time_us in times_us.items()], "operations": len(intervals)}
-
-    def do_keep_variables(self, message: dict[str, Any]) -> None:
-        self._globals = self._recorded.read_globals()
-
-    def do_restore_variables(self, message: dict[str, Any]) -> None:
-        self._recorded.write_globals(self._globals)
 
     def do_unload(self, message: dict[str, Any]) -> None:
         """Leave the process as it was before the recording."""

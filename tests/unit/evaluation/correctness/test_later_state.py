@@ -10,6 +10,7 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness import other_states
+from harness.evaluation.correctness import reference as module
 from harness.evaluation.correctness.other_states import make_later_states
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
@@ -121,6 +122,14 @@ def test_states_that_only_some_calls_change_have_later_ones():
     for seed in range(8):
         (*_, last) = make_later_states(reference, random.Random(seed), [16])
         assert 2 < last["count"] < 15
+
+
+@pytest.mark.parametrize("update", ["self.count += 0", "self.count = self.count * 1"])
+def test_state_that_a_call_of_a_large_problem_writes_as_it_was_counts_as_changed(update, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_BYTES", 0)
+    source = COUNTED.replace("STORED", "True").replace("self.count += len(calls) % 2 == 0", update)
+    assert list(prepare(source).changing) == ["count"]
+    assert not prepare(source.replace(update, "pass")).changing
 
 
 class NamedGpu(CpuDevice):

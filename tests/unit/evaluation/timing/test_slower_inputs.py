@@ -108,6 +108,23 @@ def test_the_time_of_calls_that_are_only_checked_counts(make_timer, monkeypatch,
     assert result.timing.verdict == ("faster" if factor == 1.0 else "slower")
 
 
+@pytest.mark.parametrize(("one_in", "checks"), [(4, ["slower_inputs"]), (20, [])])
+def test_a_kind_of_which_a_part_is_slower_counts(make_timer, one_in, checks):
+    class SometimesSlower(SlowerForLarge):
+        number = 0
+
+        def write_inputs(self, inputs, state):
+            super().write_inputs(inputs, state)
+            self.number += self.time_us > 100.0
+            self.time_us = 100.0 if self.number % one_in else self.time_us
+
+    candidate, baseline = SometimesSlower(100.0), KeptBaseline(SimulatedRecording(200.0))
+    candidate.factor = 4.0
+    result = make_timer().measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+    assert [finding.check for finding in result.findings] == checks
+    assert result.timing.verdict == ("slower" if checks else "faster")
+
+
 class AddsInAnyOrder(SimulatedRecording):
     """Keeps its results in memory or in variables of its code, and returns them again for the same inputs."""
 
