@@ -125,7 +125,7 @@ def test_states_that_only_some_calls_change_have_later_ones():
 
 
 @pytest.mark.parametrize("update", ["self.count += 0", "self.count = self.count * 1"])
-def test_state_that_a_call_of_a_large_problem_writes_as_it_was_counts_as_changed(update, monkeypatch):
+def test_state_of_a_large_problem_that_a_call_writes_counts_as_changed(update, monkeypatch):
     monkeypatch.setattr(module, "SMALL_BYTES", 0)
     source = COUNTED.replace("STORED", "True").replace("self.count += len(calls) % 2 == 0", update)
     assert list(prepare(source).changing) == ["count"]
