@@ -193,7 +193,7 @@ def _list_captured(rows: Sequence[ResultRow], captured_dir: Path | None) -> list
     if captured_dir is None:
         return found
     for suite in sorted({row.suite for row in rows}):
-        with suppress(OSError, ValueError, KeyError, TypeError):  # no captured suite, or of another version
+        with suppress(OSError, ValueError, KeyError, TypeError, UsageError):  # not captured, or of another version
             folder = captured_dir / check_name("suite", suite)
             captured = json.loads((folder / "capture.json").read_text(encoding="utf-8"))
             tried = _count_tried(row for row in rows if row.suite == suite)
