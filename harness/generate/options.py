@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from harness.domain import Language, Precision, TokenLimitName
+from harness.domain import Language, Precision, Problem, TokenLimitName
 from harness.domain.options import RunFolders, option
 from harness.languages import GPU_LANGUAGE
 
@@ -48,7 +48,7 @@ class GenerateOptions(RunFolders):
     )
     prompts_dir: Path | None = option(None, "Folder of prompts. [default: prompts]", panel="Paths", metavar="DIR")
     suite: str = option("core")
-    problems: tuple[str, ...] = option((), key="problem", parse=_list_names)
+    problems: tuple[str | Problem, ...] = option((), key="problem", parse=_list_names)
     run: str | None = option(None)
     dtype: Precision | None = option(None)
     results_dir: Path | None = option(None)

@@ -40,7 +40,7 @@ def _find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
         return find_suite(settings.suite_dir)
     found: dict[str, Problem] = {}
     for name in settings.options.problems:
-        problem = find_problem(name, settings.suite_dir)
+        problem = name if isinstance(name, Problem) else find_problem(name, settings.suite_dir)
         known = found.setdefault(problem.name, problem)
         if known.path != problem.path:
             raise UsageError(
@@ -93,7 +93,7 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
         base_url=options.base_url,
         gpu=options.gpu,
         max_tokens=options.max_tokens,
-        files=_list_files(problems, settings.suite_dir),
+        files=_list_files(problems, settings),
         turns=options.turns,
         strategy=options.strategy,
         dtype=options.dtype or "",
@@ -109,14 +109,15 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
     )
 
 
-def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[ReferenceFile, ...]:
-    """Return problems outside the suite's folder: only the run records their path and digest."""
+def _list_files(problems: tuple[Problem, ...], settings: GenerationSettings) -> tuple[ReferenceFile, ...]:
+    """Return problems that the suite's name does not find: only the run records their path and digest."""
+    named = None if "/" in settings.options.suite else settings.suite_dir.resolve()
     return tuple(
         ReferenceFile(
             name=problem.name, path=problem.path, digest=problem.digest, requires_kernel=problem.requires_kernel
         )
         for problem in problems
-        if Path(problem.path).parent != suite_dir.resolve()
+        if Path(problem.path).parent != named
     )
 
 

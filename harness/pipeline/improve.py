@@ -26,7 +26,7 @@ from harness.pipeline.options import EvaluateOptions
 from harness.report.terminal.search_progress import SearchProgress
 from harness.search.feedback import summarise
 from harness.search.strategy import ONE_TURN, SearchOptions, Strategy, find_strategy
-from harness.store.runs import find_run, locate_reference, read_manifest
+from harness.store.runs import find_run, read_manifest
 
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
@@ -125,11 +125,12 @@ def improve_run(
     if options.dtype not in (None, manifest.dtype):
         its = f"dtype {manifest.dtype}" if manifest.dtype else "the dtypes of its problems"
         raise UsageError(f"run {run!r} was generated for {its}: leave out --dtype")
-    files = {file.name: str(locate_reference(run_dir, file.name)) for file in manifest.files}
+    as_written = replace(manifest, dtype="")  # the plan takes the dtype
+    files = {one.name: find_run_problem(run_dir, as_written, one.name, options.problems_dir) for one in manifest.files}
     return improve(
         replace(
             generate,
-            suite=manifest.suite,
+            suite=generate.suite if files.keys() >= set(manifest.problems) else manifest.suite,
             problems=tuple(files.get(name, name) for name in manifest.problems),
             model=manifest.model,
             base_url=manifest.base_url,

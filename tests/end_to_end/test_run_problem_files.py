@@ -76,6 +76,21 @@ def test_run_of_a_file_can_be_shown_exported_and_reevaluated(ask, call_harness, 
     assert call_harness(["report", "mine"]).returncode == 0
 
 
+@pytest.mark.slow
+def test_a_suite_given_by_its_path_is_evaluated_and_improved(ask, call_harness, reference, tmp_path):
+    with serve(reply_with(ANSWER.replace("a + b", "a - b"))).running() as server:
+        done = ask("run", server, "--suite", reference.parent, "--run", "mine")
+    assert done.returncode == 0, done.stderr
+    assert "wrong_value" in done.stdout
+    reference.unlink()
+    with serve(reply_with(ANSWER)).running() as server:
+        manifest = tmp_path / "generated" / "mine" / "manifest.json"
+        manifest.write_text(manifest.read_text().replace(json.loads(manifest.read_text())["base_url"], server.base_url))
+        done = call_harness(["improve", "mine", "--turns", "2", "--no-time", "--max-wait", "1"])
+    assert done.returncode == 0, done.stderr
+    assert "wrong_value > correct" in done.stdout
+
+
 def test_a_stored_reference_that_was_changed_is_an_error(ask, call_harness, reference, tmp_path):
     with serve(reply_with(ANSWER)).running() as server:
         ask("generate", server, "--problem", reference, "--run", "mine")
