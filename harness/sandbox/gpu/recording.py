@@ -230,12 +230,13 @@ def _fill(view: Tensor, dtype: torch.dtype) -> None:
         view.random_(0, 2)  # two values, of which one is right: each place has its own
     elif not (dtype.is_floating_point or dtype.is_complex):
         view.fill_(secrets.randbelow(256))
-    else:
+    elif view.numel():
         values = torch.tensor([POISON, secrets.choice(_NUMBERS)], dtype=torch.uint8, device=view.device)
         count = min(view.numel() // dtype.itemsize, _TILE)
         tile = values[torch.randint(2, (count,), device=view.device)].repeat_interleave(dtype.itemsize)
-        for part in torch.split(view, max(tile.numel(), 1)):
-            part.copy_(tile[: part.numel()])
+        whole = view.numel() // tile.numel() * tile.numel()
+        view[:whole].view(-1, tile.numel()).copy_(tile)
+        view[whole:].copy_(tile[: view.numel() - whole])
 
 
 def _list_places(called: Called, views: frozenset[int]) -> list[Place]:
