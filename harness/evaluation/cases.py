@@ -222,4 +222,6 @@ def _decide_verdict(timings: Sequence[Timing], low: float, high: float) -> Timin
     for doubtful in ("unreliable", "unconfirmed"):
         if doubtful in verdicts:
             return doubtful
-    return decide(low, high)
+    verdict = decide(low, high)
+    has_bounds = any(timing.clock == "bound" for timing in timings)
+    return "tie" if verdict == "slower" and has_bounds and "slower" not in verdicts else verdict

@@ -71,11 +71,17 @@ def _state_speed(timing: Timing | None) -> str:
         return "; it was not timed"
     measured = f"{format_speedup(timing.speedup, timing.clock)} as fast as {timing.baseline} {format_interval(timing)}"
     if timing.verdict == "tie":
-        return f" and ties with {timing.baseline}: measured {measured}, which is within the noise"
+        return f" and ties with {timing.baseline}: measured {measured}, which {_explain_tie(timing)}"
     if timing.is_doubtful:
         return f", but its time is {timing.verdict} and not ranked; measured {measured}"
     joint = "and" if timing.verdict == "faster" else "but only"
     return f" {joint} {measured}: {timing.verdict}, {_mention_floor(timing)}"
+
+
+def _explain_tie(timing: Timing) -> str:
+    if timing.speedup_high < 1:
+        return "is a lower bound: its calls are no slower than the baseline's"
+    return "is within the noise"
 
 
 def _state_fastest(evaluation: Evaluation) -> str:
@@ -132,7 +138,7 @@ def explain_timing_verdict(timing: Timing) -> str:
     reasons = {
         "faster": "faster: the whole interval lies above the noise floor",
         "slower": "slower: the whole interval lies below the noise floor",
-        "tie": "a tie, ranked as 1.00x: the difference is within the noise",
+        "tie": f"a tie, ranked as 1.00x: the measured speedup {_explain_tie(timing)}",
         "unreliable": "unreliable and not ranked: the machine or its clocks were disturbed",
         "unconfirmed": "unconfirmed and not ranked: the reported times are too short to confirm",
     }

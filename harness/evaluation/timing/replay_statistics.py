@@ -135,7 +135,8 @@ def count_rounds(call_us: float) -> int:
 
 def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
     """Label a result by call time. If the baseline is replayed, its device time over the call time is a lower bound. It
-    cannot exceed the baseline's own call, of which it is a part.
+    cannot exceed the baseline's own call, of which it is a part. A bound below 1 does not show that the candidate is
+    slower: its calls must be slower than the baseline's.
     """
     message = f"timed by whole calls, since its GPU work cannot be replayed: {reason}"
     findings = (*result.findings, Finding(check="not_replayable", severity="note", message=message))
@@ -145,6 +146,8 @@ def label_bound(result: TimingResult, reason: NotReplayable) -> TimingResult:
     baseline_us = min(reason.baseline_us, timing.baseline_us)
     factor = baseline_us / timing.candidate_us / timing.speedup
     bound = replace(scale_speedup(timing, factor), baseline_us=baseline_us, clock="bound")
+    if bound.verdict == "slower" != timing.verdict:
+        bound = replace(bound, verdict="tie")
     return replace(result, timing=bound, findings=findings)
 
 

@@ -46,6 +46,13 @@ def test_shared_uncertainty_of_many_cases_makes_no_win_of_a_tie():
     assert (timing.speedup_low, timing.verdict) == (pytest.approx(0.99), "tie")
 
 
+@pytest.mark.parametrize("verdict", ["tie", "slower"])
+def test_cases_with_a_lower_bound_are_slower_if_one_is(verdict):
+    bound = replace(time(0.2, 0.1, 0.3, "tie"), clock="bound")
+    timing = combine_timings([result("a", bound), result("b", replace(bound, verdict=verdict))])
+    assert timing.verdict == verdict
+
+
 def test_weights_count():
     timing = combine_timings([result("a", time(8.0, 8.0, 8.0), weight=2.0), result("b", time(1.0, 1.0, 1.0))])
     assert timing.speedup == pytest.approx(4.0)

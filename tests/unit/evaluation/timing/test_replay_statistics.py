@@ -1,5 +1,7 @@
 """Statistics of replays: steady pairs, hopeless candidates, forged events, slower inputs, lower bounds."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +111,15 @@ def test_a_lower_bound_is_device_time_over_call_time(theirs, mine, device):
     assert bound.speedup == pytest.approx(min(device, theirs) / mine)  # a part of a call is no longer than the call
     assert bound.clock == "bound"
     assert bound.speedup_low <= bound.speedup <= bound.speedup_high
+
+
+@pytest.mark.parametrize(("mine", "verdict"), [(100.0, "tie"), (200.0, "slower"), (5.0, "faster")])
+def test_a_lower_bound_alone_shows_no_slower_program(mine, verdict):
+    called = time_calls(100.0, mine)
+    known = timing.decide(called.timing.speedup_low, called.timing.speedup_high)
+    called = replace(called, timing=replace(called.timing, verdict=known))
+    bound = timing.label_bound(called, timing.CandidateNotReplayable("it reads back", 10.0)).timing
+    assert bound.verdict == verdict
 
 
 def test_without_a_recorded_baseline_call_times_stand_against_each_other():
