@@ -61,9 +61,9 @@ def _find_origin(image: bytes, compiled: Collection[str]) -> Origin:
     """`compiled` are digests of what the evaluator compiled."""
     if not image:
         return "unknown"
-    if _is_of_machine(image):
-        return "machine"
-    return "built" if digest_code(image) in compiled else "unknown"
+    if digest_code(image) in compiled:
+        return "built"
+    return "machine" if _is_of_machine(image) else "unknown"
 
 
 def _is_of_machine(image: bytes) -> bool:
