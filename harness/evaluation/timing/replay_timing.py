@@ -327,7 +327,7 @@ class ReplayTimer:
         for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
             if number == bits_at:
                 self._check_bits(sides[1])
-            is_free = clock == "device" and may_change and number >= len(few)
+            is_free = clock == "device" and may_change and len(times.given) >= max(len(few), 1)
             is_changed = is_free and self._random.random() < CHANGED_SHARE
             step = next(changed) if is_changed else GIVEN
             if step == GIVEN and _is_enough(times, clock):
