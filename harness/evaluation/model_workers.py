@@ -190,7 +190,7 @@ def sparing_memory() -> Iterator[None]:
 
 def require_right(session: ModelSession, reference: Reference) -> None:
     """Compare a call with the truth. Raises BaselineFailure."""
-    seed = random.Random(f"baseline {reference.seed}").getrandbits(62)
+    seed = random.Random(f"baseline {reference.secret}").getrandbits(62)
     inputs = reference.make_inputs(seed)
     session.reset_state()
     run = session.call(inputs, reference.device, look=False)

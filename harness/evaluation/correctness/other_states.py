@@ -26,8 +26,8 @@ from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensor
 if TYPE_CHECKING:
     from harness.evaluation.correctness.reference import Reference
 
-# Of calls before each state, drawn between: one after the other, for what calls do in turn, and many.
-COUNTS = ((1, 1), (2, 2), (3, 3), (4, 16), (17, 127), (128, 128))
+# Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
+IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
 LATER_S = 0.5  # for all calls
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
 HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
@@ -36,20 +36,20 @@ PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
 
 
 @torch.no_grad()
-def make_later_states(reference: Reference, source: random.Random, counts: Sequence[int]) -> list[dict[str, Tensor]]:
-    """Return the states after so many calls, or after as many as possible, so that caches become full: one more call
+def make_later_states(reference: Reference, source: random.Random) -> list[dict[str, Tensor]]:
+    """Return states after several calls, the last after as many as possible, so that caches become full: one more call
     succeeds from the last, and two from the others. Return none if weights alone change, not two calls succeed in
     `LATER_S`, or the device has too little memory.
     """
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
-    if device is None or not _has_room(reference, len(counts) + 1):
+    if device is None or not _has_room(reference, IN_TURN + CHOSEN + 2):
         return []
-    began_s, found = time.monotonic(), list[dict[str, Tensor]]()
+    began_s, in_turn, chosen = time.monotonic(), list[dict[str, Tensor]](), list[dict[str, Tensor]]()
     state = last = reference.changing
     model = copy.deepcopy(reference.model).to(device)
     write_state(model, state)
-    for made in range(max(counts) + 1):
+    for made in range(MOST_CALLS + 1):
         try:
             run_reference(reference.loaded, model, copy_tensors(inputs, device))
         except ProblemError:
@@ -57,17 +57,17 @@ def make_later_states(reference: Reference, source: random.Random, counts: Seque
         after = read_state(model, state)
         if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, after.values())):
             break
-        if made == 0 and reference.other_weights and not _differ(state, after):
+        if made == 0 and reference.dynamic and not _differ(state, after):
             return []  # only weights
+        if 1 < made <= IN_TURN + 1:
+            in_turn.append(last)
+        elif made > IN_TURN + 1:
+            slot = len(chosen) if len(chosen) < CHOSEN else source.randrange(made - IN_TURN - 1)
+            chosen[slot : slot + 1] = [last] * (slot < CHOSEN)
         last, state, inputs = state, after, reference.make_inputs(source.getrandbits(62))
-        found += [last] * (made in counts)
     if last is reference.changing:
         return []
-    return [_move(one, reference.changing) for one in (*(one for one in found if one is not last), last)]
-
-
-def draw_counts(source: random.Random) -> list[int]:
-    return [source.randint(*between) for between in COUNTS]
+    return [_move(one, reference.changing) for one in (*in_turn, *chosen, last)]
 
 
 def watch_operators(reference: Reference, inputs: Sequence[Any]) -> OperatorUse:
@@ -151,14 +151,18 @@ def scale_state(
     return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
 
 
-def draw_other_weights(
-    loaded: LoadedProblem, model: nn.Module, state: dict[str, Tensor], seed: int, device: Device
-) -> dict[str, Tensor]:
-    """Return the parameters that can be scaled and all state that depends on the seed: of another seed, unless memory
-    is short.
-    """
-    drawn = list_state(loaded.make_model(random.Random(f"other weights {seed}").getrandbits(62), device.torch_device))
+def list_dynamic(
+    loaded: LoadedProblem, model: nn.Module, state: dict[str, Tensor], other_seed: int, device: Device
+) -> tuple[str, ...]:
+    """Return the names of parameters that can be scaled and of all state that depends on the seed."""
+    drawn = list_state(loaded.make_model(other_seed, device.torch_device))
     scalable = set(list_scalable(model))
-    names = [name for name, one in state.items() if name in scalable or not has_same_bits(one, drawn[name])]
-    is_roomy = ROOMY * count_bytes(drawn.values()) <= device.measure_room().device_bytes
-    return {name: (drawn if is_roomy else state)[name] for name in names}
+    return tuple(name for name, one in state.items() if name in scalable or not has_same_bits(one, drawn[name]))
+
+
+def draw_other_weights(reference: Reference, seed: int) -> dict[str, Tensor]:
+    """Return dynamic weights of another seed; none if memory is short."""
+    if ROOMY * reference.need.weights_bytes > reference.device.measure_room().device_bytes:
+        return {}
+    drawn = list_state(reference.loaded.make_model(seed, reference.device.torch_device))
+    return {name: drawn[name] for name in reference.dynamic}

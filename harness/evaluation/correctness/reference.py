@@ -18,8 +18,8 @@ from harness.evaluation.correctness.call_graphs import LEAST_CALL_S, CallGraphs
 from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
 from harness.evaluation.correctness.other_states import (
-    draw_counts,
     draw_other_weights,
+    list_dynamic,
     make_later_states,
     scale_state,
 )
@@ -104,6 +104,7 @@ SMALL_CALL_S = 0.05
 CHANGED_ONE_IN = 4  # timed calls
 ROW_STEPS = 4  # calls in a row
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
+OTHER_SHARE = 0.5  # of timed calls that begin with weights of another seed
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
 MOST_GROWTH = 1 << 10
@@ -117,11 +118,13 @@ class Reference:
     `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a call.
     Outputs as given are at most `largest_output`. `baselines` maps names to baselines, or to the reason why one cannot
     be replayed. `terms` narrow the tolerance for given inputs; other inputs may be such that honest errors add up.
+    Workers know `seed`, and nothing of `secret`.
     """
 
     loaded: LoadedProblem
     device: Device
     seed: int
+    secret: int
     model: nn.Module
     state: dict[str, Tensor]
     input_shapes: list[torch.Size]
@@ -142,7 +145,7 @@ class Reference:
     terms: Terms | None = None
     timed_steps: tuple[str, ...] = ()
     later: tuple[dict[str, Tensor], ...] = ()  # states, see `make_later_states`
-    other_weights: dict[str, Tensor] = field(default_factory=dict)  # of `changing`, if weights are dynamic
+    dynamic: tuple[str, ...] = ()  # of `changing`: dynamic weights, and what depends on the seed
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
     truths: KeptTruths = field(default_factory=KeptTruths)
     graphs: CallGraphs | None = None
@@ -239,7 +242,9 @@ class Reference:
         if not (self.changing and self.plan.stress and self.computes_on is None):
             return None
         source = random.Random(f"state {seed}")
-        given = source.choice((self.changing, *self.later[:-1])) | source.choice(({}, self.other_weights))
+        given = source.choice((self.changing, *self.later[:-1]))
+        if self.dynamic and source.random() < OTHER_SHARE:
+            given = given | draw_other_weights(self, source.getrandbits(62))
         outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62)), given).tensors
         after, share = outputs[len(outputs) - len(self.changing) :], source.random()
         pairs = zip(given.items(), after, strict=True)
@@ -339,8 +344,8 @@ def prepare_reference(
     with contain_memory(loaded, device.torch_device), torch.no_grad():
         reference = _prepare(loaded, device, seed, input_seed, on_host=thrift != "planned")
         if reference.changing and thrift == "planned":
-            source = random.Random(f"later states {seed}")
-            reference = replace(reference, later=tuple(make_later_states(reference, source, draw_counts(source))))
+            source = random.Random(f"later states {input_seed}")
+            reference = replace(reference, later=tuple(make_later_states(reference, source)))
         room = device.measure_room()
     plan = choose_plan(reference.need, room, thrift)
     if plan is None:
@@ -391,8 +396,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
     is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
     later = () if is_large else find_later_changes(loaded, model, changing)
-    other_weights = draw_other_weights(loaded, model, state, seed, device) if loaded.problem.dynamic_weights else {}
-    later = (*later, *(name for name in other_weights if name not in changing))
+    dynamic = list_dynamic(loaded, model, state, input_seed, device) if loaded.problem.dynamic_weights else ()
+    later = (*later, *(name for name in dynamic if name not in changing))
     if draws_numbers or later:
         del outputs
         inputs = seed_call(inputs, input_seed) if draws_numbers else inputs
@@ -432,11 +437,11 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         further_steps=count_further_calls(loaded.problem, derived, is_small=is_small),
     )  # fmt: skip
     return Reference(
-        loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=list_shapes(inputs),
-        footprint=footprint, changing=changing,
+        loaded=loaded, device=device, seed=seed, secret=input_seed, model=model, state=state,
+        input_shapes=list_shapes(inputs), footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, views=again.views, traits=traits, derived_kinds=derived,
         terms=find_terms(traits, inputs),
         format_bits=find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
-        need=need, plan=plan_in_full(need), largest_output=find_largest_output(outputs), other_weights=other_weights,
+        need=need, plan=plan_in_full(need), largest_output=find_largest_output(outputs), dynamic=dynamic,
     )  # fmt: skip

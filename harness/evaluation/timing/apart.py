@@ -71,7 +71,7 @@ class ApartTimer:
         def choose_first(call_us: float, call_s: float) -> list[int]:
             count = 2 * self._count_calls(call_us, call_s)
             each = FEWEST_PAIRS if count >= self._plan.min_blocks else 1
-            steps = [GIVEN] * count + list(self._reference.changed_steps) * each
+            steps = [GIVEN] * count + list(self._reference.changed_steps) * each + list(self._reference.compared_steps)
             self._seeds = [draw_seed(self._reference, seeds, step) for step in self._random.sample(steps, len(steps))]
             return self._seeds[::2]
 
@@ -119,7 +119,7 @@ class ApartTimer:
             baseline_call_us=timing.baseline_us,
             candidate_call_us=timing.candidate_us,
         )
-        slower = (compare_inputs(step, found, blocks) for step, found in pairs.items() if step != GIVEN)
+        slower = (compare_inputs(step, pairs.get(step, ()), blocks) for step in self._reference.changed_steps)
         return charge_slowest(TimingResult(timing=timing), [one for one in slower if one is not None])
 
     def _count_calls(self, usual_us: float, call_s: float) -> int:

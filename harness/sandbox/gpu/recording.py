@@ -40,6 +40,7 @@ _MOST_MARKS = 251
 _MARKS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}  # by bytes
 # Bytes of which numbers consist that are neither small nor infinite in any floating format.
 _NUMBERS = (*range(0x40, 0x48), *range(0xC0, 0xC8))
+MOST_COPIED = 0.9  # of the free memory
 _TILE = 1 << 22  # elements after which secret choices between NaN and a number repeat
 READS_BACK = "device memory is read back to the host"  # as the recorder says
 
@@ -150,12 +151,13 @@ class Recording:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Put all memory back to what it was, unless it is too large for a copy: then it stays as it is."""
+        """Put all memory back to what it was. Raises NotReplayable if it is too large for a copy."""
         memory = [content for _, content in self.view_memory()]
-        free_bytes, _ = torch.cuda.mem_get_info(memory[0].device)
-        kept = [one.clone() for one in memory] if 2 * sum(one.numel() for one in memory) < free_bytes else []
+        if sum(one.numel() for one in memory) > torch.cuda.mem_get_info(memory[0].device)[0] * MOST_COPIED:
+            raise NotReplayable("its memory is too large to be put back between replays")
+        kept = [one.clone() for one in memory]
         yield
-        for content, before in zip(memory, kept, strict=False):
+        for content, before in zip(memory, kept, strict=True):
             content.copy_(before)
 
     def list_given(self, *, with_inputs: bool) -> list[Place]:
