@@ -147,18 +147,35 @@ class Dispatch:
             return self.forward(*args, **kwargs)
         if not torch.compiler.is_compiling():  # which would compile each call anew
             self.used += 1
-        given = [tensors[name].clone() if self.check else tensors[name] for name in self.plan["inputs"]]
+        if self.check is not None:
+            return self._compare(self.check, tensors, args, kwargs)
         try:
-            found = fill_outputs(self.outputs, self.kernel(*given), tensors)
+            return self._call_kernel(tensors)
         except Exception as error:  # noqa: BLE001  # of the kernel
             return self._fail(f"{type(error).__name__}: {error}", tensors, args, kwargs)
-        if self.check is None:
-            return found
+
+    def _call_kernel(self, tensors: Mapping[str, Tensor]) -> Any:
+        return fill_outputs(self.outputs, self.kernel(*(tensors[name] for name in self.plan["inputs"])), tensors)
+
+    def _compare(self, check: Callable[[Any, Any], str], tensors: Mapping[str, Tensor], args: Any, kwargs: Any) -> Any:
+        """Both start from the same buffers, and must leave the same values there."""
+        copies = {name: one.clone() for name, one in tensors.items()}
+        buffers = [one for one in self.module.buffers() if not one.is_inference()]
+        before = [one.clone() for one in buffers]
         expected = self.forward(*args, **kwargs)
-        difference = self.check(found, expected)
-        if difference:
-            self.failures.append(f"{difference}, with the inputs {_describe(tensors)}")
-        return expected if difference else found
+        after = [one.clone() for one in buffers]
+        _restore(buffers, before)
+        try:
+            found = self._call_kernel(copies)
+        except Exception as error:  # noqa: BLE001  # of the kernel
+            _restore(buffers, before)
+            return self._fail(f"{type(error).__name__}: {error}", tensors, args, kwargs)
+        difference = check(found, expected) or check(buffers, after).replace("off", "buffers are off", 1)
+        if not difference:
+            return found
+        self.failures.append(f"{difference}, with the inputs {_describe(tensors)}")
+        _restore(buffers, before)
+        return self.forward(*args, **kwargs)
 
     def _fail(self, reason: str, tensors: Mapping[str, Tensor], args: Any, kwargs: Any) -> Any:
         self.failures.append(f"{reason}, with the inputs {_describe(tensors)}")
@@ -208,6 +225,13 @@ def fill_outputs(form: Any, found: Any, tensors: Mapping[str, Tensor]) -> Any:
         return ast.literal_eval(leaf.decode()) if type(leaf) is bytes else leaf and tensors[leaf]
 
     return map_arguments(form, fill)
+
+
+def _restore(buffers: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Leave those alone that did not change: backward passes may need them."""
+    for one, value in zip(buffers, values, strict=True):
+        if not torch.equal(one, value):
+            one.copy_(value)
 
 
 def _describe(tensors: Mapping[str, Tensor]) -> str:

@@ -2,12 +2,14 @@
 
 from contextlib import nullcontext
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from harness.capture.runtime import Dispatch, list_arguments
+from harness.capture.comparison import describe_difference
+from harness.capture.runtime import Dispatch, list_arguments, share_state
 
 
 class Difference(nn.Module):
@@ -86,3 +88,39 @@ def test_an_argument_that_is_returned_is_the_one_of_the_call():
             found = dispatch(X, Y, 2.0, mode="sum")
             assert found["rest"][0] is Y
             assert found["y"][0] is found["rest"][1]
+
+
+class Cell(nn.Module):
+    """`factor` is that of the state: kernels with other ones are wrong."""
+
+    def __init__(self, factor=0.5, drift=0.0):
+        super().__init__()
+        self.factor, self.drift = factor, drift
+        self.register_buffer("state", torch.ones(3))
+
+    def forward(self, x):
+        self.state.mul_(self.factor).add_(x.mean(0))
+        out = x + self.state
+        self.state.add_(self.drift)
+        return out
+
+
+@pytest.mark.parametrize(
+    ("kernel", "failure"), [(Cell(), ""), (Cell(0.25), "off by"), (Cell(drift=0.1), "buffers are off by")]
+)
+def test_a_kernel_is_compared_from_the_state_of_the_module_and_leaves_its_state(kernel, failure):
+    module, alone = Cell(), Cell()
+    arguments = repr((1, {"x": "Tensor float32"}))
+    plan = {
+        "problem": "p", "arguments": arguments, "inputs": ["x"], "outputs": "0", "frozen": [], "backward": False,
+        "shapes": [[[(2, 2), (3, 3)]]],
+    }  # fmt: skip
+    share_state(module, kernel)
+    dispatch = Dispatch(module, kernel, plan)
+    dispatch.check = describe_difference
+    for _ in range(3):
+        torch.testing.assert_close(dispatch(X), alone(X))
+        torch.testing.assert_close(module.state, alone.state)
+    assert dispatch.used == (1 if failure else 3)
+    assert "".join(dispatch.failures).startswith(failure)
+    assert bool(dispatch.failures) == bool(failure)
