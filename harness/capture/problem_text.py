@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from harness.domain import ProblemError
 
 OF_PROXIES = ("Proxy", "symbolic tracing", "__index__")  # in messages about what torch.fx has instead of tensors
 MAX_CASES = 4
-MAX_RANGES = 3
+MAX_RANGES = 8
 COLUMNS = 110
 
 
@@ -49,10 +48,11 @@ class Sizes:
         return {name: (max(min(found), 1), max(found)) for name, found in seen.items()}
 
     def list_mixed(self) -> list[dict[str, int]]:
-        """Return all combinations of least and largest sizes that no form has."""
+        """Return combinations of least and largest sizes that no form has: all alike, and one unlike the others."""
         ranges = self.find_ranges()
-        mixed = [dict(zip(ranges, ends, strict=True)) for ends in product(*ranges.values())]
-        return [one for one in mixed if ranges and one not in self.values]
+        unlike = [(other, name) for other in (0, 1) for name in (None, *ranges)]
+        mixed = [{one: ends[other ^ (one == name)] for one, ends in ranges.items()} for other, name in unlike]
+        return [one for at, one in enumerate(mixed) if ranges and one not in (*self.values, *mixed[:at])]
 
     def resize(self, form: CallForm, values: Mapping[str, int]) -> CallForm:
         shapes = iter(self.names)
@@ -155,7 +155,7 @@ def describe_failure(error: Exception) -> str:
     frames = [
         one for one in traceback.extract_tb(error.__traceback__) if one.line and not one.filename.startswith(ours)
     ]
-    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, `{frames[-1].line}`" if frames else "it"
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, `{frames[-1].line}`" if frames else "its forward"
     if isinstance(error, GuardOnDataDependentSymNode):
         return f"{place}: it depends on values of tensors"
     if isinstance(error, fx.proxy.TraceError) or any(one in str(error) for one in OF_PROXIES):
@@ -188,12 +188,19 @@ def write_text(
     inputs = {name: node for name, node in zip(names, nodes, strict=True) if node.users}
     if not inputs:
         raise ProblemError("its outputs depend on the shapes of its arguments alone, not on their values")
-    limits = {name: find_index_limit(node, graph) for name, node in inputs.items()}
+    shapes = dict(zip(seen, sizes.names, strict=True))
+    symbols = _name_symbols(dict(zip(names, nodes, strict=True)), shapes)
+    limits = {name: find_index_limit(node, graph, symbols) for name, node in inputs.items()}
     facts = {name: widen_facts(seen[name], limits[name]) for name in inputs}
     indices = [name for name, one in facts.items() if one is not seen[name]]
+    for name, one in facts.items():
+        bags = [names[nodes.index(bag)] for bag in _find_bags(inputs[name]) if bag in nodes]
+        place = find_end(name, forms)
+        if name not in indices and (bags or place):
+            limit = shapes[place[0]][place[1]] if place else shapes[bags[0]][0]
+            facts[name] = replace(one, pattern="offsets", limit=limit, full=place is not None)
     given = [name if name in inputs else None for name in names]
     printer = GraphPrinter(graph, given, set(list_state(module)), plain=plain)
-    shapes = dict(zip(seen, sizes.names, strict=True))
     still = [name for name, one in facts.items() if "float" in one.dtype and not one.learns]
     detached = [] if constant is None else [f"{name} = {name}.detach()  # needs no gradient" for name in still]
     text = "\n".join(
@@ -306,18 +313,32 @@ VIEWS = (
 ALONG_DIM = ("gather", "index_select", "scatter", "scatter_add", "index_add", "index_copy")
 
 
-def find_index_limit(node: fx.Node, graph: fx.GraphModule) -> int | None:
-    """Return the number of elements that an integer input chooses from, if it is used as an index."""
-    return min((size for user in node.users for size in _list_limits(node, user, graph)), default=None)
+def _name_symbols(nodes: Mapping[str, fx.Node], shapes: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the names of the sizes that torch.export leaves open, by torch's symbols."""
+    return {
+        str(size): name
+        for key, node in nodes.items()
+        for size, name in zip(node.meta["val"].shape, shapes[key], strict=True)
+        if isinstance(size, torch.SymInt) and not name.isdigit()
+    }
 
 
-def _list_limits(node: fx.Node, user: fx.Node, graph: fx.GraphModule) -> Iterator[int]:
+def find_index_limit(node: fx.Node, graph: fx.GraphModule, symbols: Mapping[str, str]) -> int | str | None:
+    """Return the number of elements that an integer input chooses from, or its name, if it is used as an index."""
+    found = [size for user in node.users for size in _list_limits(node, user, graph, symbols)]
+    numbers, named = [one for one in found if isinstance(one, int)], [one for one in found if isinstance(one, str)]
+    return min(numbers) if numbers else named[0] if len({*named}) == 1 else None
+
+
+def _list_limits(
+    node: fx.Node, user: fx.Node, graph: fx.GraphModule, symbols: Mapping[str, str]
+) -> Iterator[int | str]:
     name, args = name_operator(user).rstrip("_"), user.args
     indices: list[tuple[Any, Any]] = []  # with their dimensions
     if name in VIEWS and (args[0] is node or (isinstance(args[0], list) and node in args[0])):
-        limit = find_index_limit(user, graph)
+        limit = find_index_limit(user, graph, symbols)
         yield from () if limit is None else (limit,)
-    if name == "embedding":
+    if name in ("embedding", "embedding_bag"):
         indices = [(args[1], 0)]
     elif name == "index" and isinstance(args[1], list | tuple):
         indices = [(one, dim) for dim, one in enumerate(args[1])]
@@ -325,6 +346,23 @@ def _list_limits(node: fx.Node, user: fx.Node, graph: fx.GraphModule) -> Iterato
         indices = [(args[2], args[1])]
     sizes = [_find_shape(args[0], graph)[dim] for one, dim in indices if one is node]
     yield from (size for size in sizes if isinstance(size, int))
+    yield from (symbols[str(size)] for size in sizes if str(size) in symbols)
+
+
+def _find_bags(node: fx.Node) -> Iterator[fx.Node]:
+    """Yield the indices that an input divides into bags."""
+    for user in node.users:
+        if name_operator(user) == "embedding_bag" and len(user.args) > 2 and user.args[2] is node:
+            yield user.args[1]
+
+
+def find_end(name: str, forms: Sequence[CallForm]) -> tuple[str, int] | None:
+    """Return argument and dimension whose size the last of these offsets is in all calls, as of packed sequences."""
+    calls = [dict(list_facts(form.arguments)) for form in forms]
+    if any(call[name].pattern != "offsets" for call in calls):
+        return None
+    places = ((other, dim) for other, facts in calls[0].items() for dim in range(len(facts.shape)) if other != name)
+    return next((at for at in places if all(call[at[0]].shape[at[1]] == call[name].high for call in calls)), None)
 
 
 def _find_shape(tensor: Any, graph: fx.GraphModule) -> Sequence[Any]:
@@ -333,11 +371,12 @@ def _find_shape(tensor: Any, graph: fx.GraphModule) -> Sequence[Any]:
     return value.shape  # type: ignore[no-any-return]
 
 
-def widen_facts(facts: TensorFacts, limit: int | None) -> TensorFacts:
+def widen_facts(facts: TensorFacts, limit: int | str | None) -> TensorFacts:
     """Return facts of all indices that are allowed, instead of those that were seen."""
     if limit is None or "int" not in facts.dtype or facts.low < 0:
         return facts
-    return replace(facts, pattern="integers", structure="", low=0, high=limit - 1)
+    facts = replace(facts, pattern="integers", structure="", low=0)
+    return replace(facts, limit=limit) if isinstance(limit, str) else replace(facts, high=limit - 1)
 
 
 def write_contracts(
@@ -352,12 +391,16 @@ def write_contracts(
 
 def _write_contract(facts: TensorFacts, *, is_index: bool, is_nonnegative: bool) -> str:
     if is_index:
-        return f'{{"kind": "index", "below": {int(facts.high) + 1}}}'
+        return f'{{"kind": "index", "below": {_write_bound(facts, int(facts.high) + 1)}}}'
     if facts.pattern == "mask":
         return f'{{"kind": "mask", "structure": "{facts.structure}"}}'
     if facts.dtype.startswith("complex"):
         return '"as_drawn"'
     if "int" in facts.dtype:
-        kind = "sorted" if facts.pattern == "sorted" else "integer"
-        return f'{{"kind": "{kind}", "low": {int(facts.low)}, "high": {int(facts.high)}}}'
+        kind = "sorted" if facts.pattern in ("sorted", "offsets") else "integer"
+        return f'{{"kind": "{kind}", "low": {int(facts.low)}, "high": {_write_bound(facts, int(facts.high))}}}'
     return '{"kind": "real", "low": 0}' if is_nonnegative else '"real"'
+
+
+def _write_bound(facts: TensorFacts, number: int) -> str:
+    return f'"{facts.limit}"' if facts.limit and not facts.limit.isdigit() else facts.limit or str(number)

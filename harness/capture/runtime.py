@@ -307,6 +307,8 @@ class _Proxy(fx.Proxy):  # type: ignore[misc]
 
 
 class _Tracer(fx.Tracer):  # type: ignore[misc]
+    proxy_buffer_attributes = True
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return True
 
@@ -326,7 +328,10 @@ def trace(module: nn.Module, pattern: CallPattern) -> fx.GraphModule:
     own = take_tensors(module, map_arguments(pattern.arguments, _read_leaf), pattern.positional)
     with warnings.catch_warnings(action="ignore"):
         graph = _Tracer().trace(own)
-    if any(vars(own)[name] is not value for name, value in vars(module).items()) or len(vars(own)) > len(vars(module)):
+    new = [name for name, value in vars(own).items() if vars(module).get(name) is not value]
+    if any(name.startswith("_tensor_constant") for name in new):  # torch.fx keeps their values
+        raise NoOutline("its forward makes tensors that do not depend on its arguments")
+    if new:
         raise NoOutline("its forward assigns attributes")
     for node in list(graph.nodes):
         if is_property(node):  # of which each user gets its own

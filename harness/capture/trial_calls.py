@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from harness.capture.comparison import FACTOR, find_gradients
-from harness.capture.problem_text import list_facts
+from harness.capture.problem_text import find_end, list_facts
 from harness.capture.runtime import take_tensors
 from harness.capture.values import write_tensor
 from harness.capture.watch import CallForm
@@ -66,7 +67,8 @@ def _call(module: nn.Module, form: CallForm, tensors: dict[str, Tensor]) -> Any:
 
 def draw_tensors(form: CallForm, device: torch.device) -> dict[str, Tensor]:
     """Draw tensors like those of a call, by name."""
-    return {
-        name: eval(write_tensor(facts, [str(size) for size in facts.shape]), {"torch": torch}).to(device)
-        for name, facts in list_facts(form.arguments)
-    }
+    drawn = {}
+    for name, facts in list_facts(form.arguments):
+        similar = replace(facts, full=find_end(name, [form]) is not None)
+        drawn[name] = eval(write_tensor(similar, [str(size) for size in facts.shape]), {"torch": torch}).to(device)
+    return drawn

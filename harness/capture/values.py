@@ -18,8 +18,10 @@ STRUCTURES = ("causal", "lengths", "nonempty", "arbitrary")  # of masks, the mos
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorFacts(TensorSlot):
-    """`pattern` names how values are drawn; a mask has a `structure` and begins with `high`. `order` lists the
-    dimensions from the slowest in memory; `low` to `density` are rounded summaries. `learns`: it gets a gradient."""
+    """`pattern` names how values are drawn; a mask has a `structure` and begins with `high`; offsets are sorted, begin
+    with 0 and, if they are `full`, end with `high`. `limit` names the size below which indices are, or that offsets do
+    not exceed. `order` lists the dimensions from the slowest in memory; `low` to `density` are rounded summaries.
+    `learns`: it gets a gradient."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -31,6 +33,8 @@ class TensorFacts(TensorSlot):
     mean: float = 0.0
     std: float = 0.0
     density: float = 0.0
+    limit: str = ""
+    full: bool = False
     learns: bool = False
 
     @property
@@ -66,8 +70,9 @@ def _describe_integers(tensor: Tensor, facts: TensorFacts) -> TensorFacts:
     if (low, high) in ((0, 1), (1, 1)) and tensor.dim() > 1:
         return _describe_mask(tensor.bool(), facts)
     steps = tensor.diff() if tensor.dim() == 1 else tensor
-    is_sorted = tensor.dim() == 1 and low != high and bool((steps >= 0).all()) and not bool((steps == steps[0]).all())
-    return replace(facts, pattern="sorted" if is_sorted else "integers", low=min(low, 0), high=high)
+    is_sorted = tensor.dim() == 1 and low != high and bool((steps >= 0).all()) and not bool((steps == 1).all())
+    pattern = "offsets" if is_sorted and low == 0 else "sorted" if is_sorted else "integers"
+    return replace(facts, pattern=pattern, low=min(low, 0), high=high)
 
 
 def _describe_floats(tensor: Tensor, facts: TensorFacts) -> TensorFacts:
@@ -97,7 +102,8 @@ def merge(one: TensorFacts, other: TensorFacts) -> TensorFacts:
     first, second = sorted((one, other), key=lambda facts: facts.pattern in ("constant", "zeros"))
     pattern = first.pattern
     if second.pattern not in (pattern, "constant", "zeros"):
-        pattern = "integers" if "int" in one.dtype else "normal"
+        is_sorted = {pattern, second.pattern} == {"offsets", "sorted"}
+        pattern = "sorted" if is_sorted else "integers" if "int" in one.dtype else "normal"
     low, high = min(one.low, other.low), max(one.high, other.high)
     if pattern == "constant" and low != high:
         pattern = "uniform" if low >= 0 else "normal"
@@ -120,7 +126,7 @@ def round_to(value: float, digits: int) -> float:
 def write_tensor(facts: TensorFacts, sizes: Sequence[str]) -> str:
     """Return an expression; `sizes` are those of the dimensions, as expressions."""
     is_permuted = facts.order != tuple(range(len(facts.order)))
-    is_even = facts.structure in ("", "arbitrary") and facts.pattern not in ("sorted", "constant")
+    is_even = facts.structure in ("", "arbitrary") and facts.pattern not in ("sorted", "offsets", "constant")
     if is_permuted and is_even:
         inverse = ", ".join(str(facts.order.index(dim)) for dim in range(len(sizes)))
         return f"({_write_values(facts, [sizes[dim] for dim in facts.order])}).permute({inverse})"
@@ -133,10 +139,13 @@ def _write_values(facts: TensorFacts, sizes: list[str]) -> str:
         return _convert_mask(_write_mask(facts, sizes), facts)
     if facts.dtype.startswith("float8"):  # torch cannot draw it
         return f"(torch.randn({shape}){_times(facts.std)}).to({dtype})"
-    integers = f"torch.randint({int(facts.low)}, {int(facts.high) + 1}, {shape}, {named})"
+    end = f"{facts.limit}{' + 1' * (facts.pattern == 'offsets')}" if facts.limit else str(int(facts.high) + 1)
+    integers = f"torch.randint({int(facts.low)}, {end}, {shape}, {named})"
     added = f" + {facts.mean}" if facts.mean else ""
+    last = _fill(f"{sizes[0]} - 1", facts.limit or str(int(facts.high))) if facts.full else ""
     patterns = {
         "sorted": f"{integers}.sort().values",
+        "offsets": f"{integers}.sort().values{_fill('0', '0')}{last}",
         "integers": integers,
         "constant": f"torch.full({shape}, {facts.low}, {named})",
         "zeros": f"torch.zeros({shape}, {named})",
@@ -144,6 +153,10 @@ def _write_values(facts: TensorFacts, sizes: list[str]) -> str:
         "normal": f"torch.randn({shape}, {named}){_times(facts.std)}{added}",
     }
     return patterns[facts.pattern]
+
+
+def _fill(at: str, value: str) -> str:
+    return f".index_fill(0, torch.tensor([{at}]), {value})"
 
 
 def _convert_mask(text: str, facts: TensorFacts) -> str:

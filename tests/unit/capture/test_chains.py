@@ -97,6 +97,11 @@ class Assigns(Part):
         return self.linear(self.kept)
 
 
+class Makes(Part):
+    def forward(self, x):
+        return self.linear(x).exp().sin() * torch.ones(4)
+
+
 class AddsInPlace(Part):
     def forward(self, x):
         y = self.linear(x)
@@ -121,6 +126,7 @@ class ActsInPlace(AddsInPlace):
     [
         (Branches, "depends on values or sizes of tensors"),
         (Assigns, "assigns attributes"),
+        (Makes, "makes tensors that do not depend on its arguments"),
         (AddsInPlace, "in place"),
         (ActsInPlace, "in place"),
     ],
@@ -130,6 +136,23 @@ def test_a_forward_without_a_graph_has_no_chains(kind, reason):
     with pytest.raises(ProblemError, match=reason):
         outline_module(module, CallForm({"x": describe(torch.ones(4))}))
     assert module.kept == 0
+
+
+class Slices(Part):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(8, 4))
+
+    def forward(self, x):
+        return (self.linear(x) + self.table[: x.shape[0]]).exp().sin()
+
+
+def test_chains_use_the_buffers_that_a_module_has_then():
+    module, x = Slices(), torch.randn(4, 4)
+    outline, chains = outline_module(module, CallForm({"x": describe(x)}))
+    assert len(chains) == 1
+    module.table.fill_(0.5)
+    assert torch.equal(outline(x), module(x))
 
 
 class TakesMore(Part):

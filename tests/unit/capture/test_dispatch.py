@@ -108,7 +108,7 @@ class Cell(nn.Module):
 @pytest.mark.parametrize(
     ("kernel", "failure"), [(Cell(), ""), (Cell(0.25), "off by"), (Cell(drift=0.1), "buffers are off by")]
 )
-def test_a_kernel_is_compared_from_the_state_of_the_module_and_leaves_its_state(kernel, failure):
+def test_a_kernel_starts_from_the_state_of_its_module(kernel, failure):
     module, alone = Cell(), Cell()
     arguments = repr((1, {"x": "Tensor float32"}))
     plan = {

@@ -145,6 +145,53 @@ def test_calls_beyond_the_cases_are_named():
     assert make(Module(lambda x, more, weight: x.sum() + more), forms).left_out == []
 
 
+def rows(n):
+    return torch.randn(n, 8)
+
+
+BOUNDED = {
+    "index": (lambda x, more, weight: x[more] + weight[0], rows, lambda n: torch.tensor([n - 1, 0, 2]),
+              {"kind": "index", "below": "batch"}),
+    "packed sequences": (
+        lambda x, more, weight: x * torch.repeat_interleave(more.diff(), output_size=x.shape[0])[:, None] * weight[0],
+        rows, lambda n: torch.tensor([0, 2, 2, n]), {"kind": "sorted", "low": 0, "high": "batch"},
+    ),
+    "bags": (
+        lambda x, more, weight: nn.functional.embedding_bag(x, weight, more), lambda n: torch.arange(n) // 2,
+        lambda n: torch.tensor([0, 2, 2, 4]), {"kind": "sorted", "low": 0, "high": "length"},
+    ),
+    "bags of equal sizes": (
+        lambda x, more, weight: nn.functional.embedding_bag(x, weight, more), lambda n: torch.arange(n) // 2,
+        lambda n: torch.arange(3), {"kind": "sorted", "low": 0, "high": "length"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_indices_and_offsets_are_bounded_by_sizes_that_vary(name):
+    function, draw_x, draw_more, contract = BOUNDED[name]
+    forms = [CallForm({"x": describe(draw_x(n)), "more": describe(draw_more(n))}, count=1) for n in (7, 5, 12)]
+    text = make(Module(function), forms)
+    names = load_text(text.text)
+    assert names["INPUTS"]["more"] == contract
+    assert "RANGES" in names
+    for size in (5, 12):
+        names.update(dict.fromkeys(text.sizes.ranges, size))
+        x, more = names["get_inputs"]()
+        assert 0 <= int(more.min()) <= int(more.max()) <= size
+        names["Model"]()(x, more)
+
+
+def test_many_sizes_that_do_not_depend_on_each_other_have_ranges():
+    class Sums(nn.Module):
+        def forward(self, *x):
+            return sum(one.sin().sum() for one in x)
+
+    draws = [[describe(torch.randn(3 + (at * (n + 1)) % 7)) for n in range(5)] for at in range(1, 6)]
+    forms = [CallForm({f"x_{n}": one for n, one in enumerate(draw)}, positional=5) for draw in draws]
+    assert len(make(Sums(), forms).sizes.ranges) == 5
+
+
 def test_sizes_that_do_not_depend_on_each_other_have_ranges():
     shapes = [(3, 7), (8, 5), (5, 9), (6, 6)]
     forms = [CallForm({"x": describe(torch.randn(*one)), "more": describe(torch.randn(one[1]))}) for one in shapes]
