@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.report.terminal.tables import make_table, style_text
-from harness.report.values import format_fixed, format_rate
+from harness.report.values import count, format_fixed, format_rate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +24,10 @@ def render_capture(record: Mapping[str, Any]) -> Table:
         "module", ">calls", ">time", ">us", ">of peak", ">at most", "=bound by", "problem", least=LEAST_WIDTH
     )
     groups = record["groups"]
-    kinds = Counter(group["kind"] for group in groups)
-    for group in filter(_is_listed, groups):
+    names = _name_groups(groups)
+    for group, name in zip(groups, names, strict=True):
+        if not _is_listed(group):
+            continue
         numbers = (
             format_fixed(group["calls"], 0),
             format_rate(group["share"]),
@@ -33,7 +35,6 @@ def render_capture(record: Mapping[str, Any]) -> Table:
             format_rate(group["peak_fraction"], 0),
             f"{format_fixed(group['gain_limit'], 2)}x" if group["gain_limit"] < MOST_GAIN else f">{MOST_GAIN}x",
         )
-        name = group["kind"] if kinds[group["kind"]] == 1 else f"{group['kind']} {_shorten(group['paths'][0])}"
         table.add_row(style_text(name), *numbers, group["bound"], group["problem"] or "-")
     return table
 
@@ -42,11 +43,21 @@ def _is_listed(group: Mapping[str, Any]) -> bool:
     return group["share"] >= LISTED_SHARE or bool(group["problem"])
 
 
-def _shorten(path: str) -> str:
-    """Return the last name in the path, with the numbers behind it."""
+def _name_groups(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Add the end of the first module's path where a class has several groups, as much as tells them apart."""
+    ends = [[f"{one['kind']} {end}" for end in _list_ends(one["paths"][0])] for one in groups]
+    kinds, counts = Counter(one["kind"] for one in groups), Counter(end for own in ends for end in own)
+    return [
+        one["kind"] if kinds[one["kind"]] == 1 else next((end for end in own if counts[end] == 1), own[-1])
+        for one, own in zip(groups, ends, strict=True)
+    ]
+
+
+def _list_ends(path: str) -> list[str]:
+    """Return ends of the path that begin with a name, not with a number, shortest first."""
     parts = path.split(".")
-    first = max((at for at, part in enumerate(parts) if not part.isdigit()), default=0)
-    return ".".join(parts[first:])
+    starts = [at for at in reversed(range(len(parts))) if not parts[at].isdigit()] or [0]
+    return [".".join(parts[at:]) for at in starts]
 
 
 def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> Iterator[str]:
@@ -68,7 +79,7 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
     for left_out, problems in _join((text, one["problem"]) for one in listed for text in one["left_out"]):
         yield f"{problems}: {left_out}"
     written = [group["problem"] for group in record["groups"] if group["problem"]]
-    yield f"{folder / name} and {len(written)} problems: {', '.join(written) or 'none'}"
+    yield f"{folder / name} and {count(len(written), 'problem')}: {', '.join(written) or 'none'}"
 
 
 def _join(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -113,5 +124,7 @@ def list_apply_notes(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if record["losses"]:
         worst = max(abs(ours - theirs) for theirs, ours in record["losses"])
         yield f"losses of {len(record['losses'])} steps: off by {worst:.3g} at most"
-    if applied:
+    if not applied:
+        yield "no kernel is left: the model stays as it is"
+    else:
         yield f"{folder / 'applied'}: import it and call apply(model); it does not need harness"

@@ -44,6 +44,13 @@ def test_classes_of_several_lines_are_told_by_the_name_of_their_module(path, nam
     assert "Linear head" in shown
 
 
+def test_modules_of_one_name_are_told_by_more_of_their_paths():
+    groups = [{"kind": "Conv2d", "problem": "", "paths": [path]} for path in ("up.0.conv", "down.0.conv")]
+    shown = render(make_record(*groups))
+    assert "up.0.conv" in shown
+    assert "down.0.conv" in shown
+
+
 def test_a_reason_is_stated_once():
     reason = {"problem": "", "reason": "it is large", "left_out": ["some calls"]}
     record = make_record(reason, reason, reason | {"kind": "Mlp"}, reason | {"kind": "Small", "share": 0.001})
