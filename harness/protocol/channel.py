@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
+from harness.protocol.tensor_layout import MOST_WORDS
 
 PROGRAM_FILE = "candidate.py"  # of a worker's program, in its scratch folder
 
@@ -91,7 +92,6 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 POLL_S = 0.05
-SEED_BYTES = 8
 CODE_BYTES = 64  # of machine code, which tell whose it is
 GO, REST = b"g", b"r"  # single bytes outside of any frame, sent while the other end awaits a signal
 
@@ -170,8 +170,9 @@ class Channel:
             raise WorkerLost("the other end closed the connection")
         return signal
 
-    def await_seed(self) -> int:
-        return int.from_bytes(self._socket.recv(SEED_BYTES, socket.MSG_WAITALL), "big")
+    def await_words(self, count: int) -> tuple[int, ...]:
+        """Return the numbers of 64 bits that follow a signal."""
+        return struct.unpack(f"<{count}Q", self._socket.recv(8 * count, socket.MSG_WAITALL)) if count else ()
 
     def is_readable(self) -> bool:
         poll = select.poll()
@@ -254,8 +255,9 @@ def make_pair() -> tuple[socket.socket, socket.socket]:
 
 SIZE_BYTES = 1 << 16
 HELD_US = 45_000  # at least, from GO_AHEAD_OF_STREAMS on
-_SIGNAL, _SHIFT, _SEED, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 2, 8, 9, 16
-MAX_ADDRESSES = SIZE_BYTES // 8 - _ADDRESSES
+_SIGNAL, _SHIFT, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 8, 9, 16
+_GIVEN = SIZE_BYTES // 8 - MOST_WORDS - 1
+MAX_ADDRESSES = _GIVEN - _ADDRESSES
 _KINDS = 8
 _WORD = (1 << 64) - 1
 
@@ -277,10 +279,10 @@ class Doorbell:
     | --- | --- | --- |
     | 0 | evaluator | signal: 8 * number + kind; a new number each time |
     | 1 | evaluator | with a call: shift of the inputs in bytes |
-    | 2 | evaluator | with a call: seed of torch's generators, if calls are seeded |
     | 8 | worker | answer: the last completed signal |
     | 9 | worker | number of output tensors |
     | 16... | worker | device address of each output tensor |
+    | the last 65 | evaluator | with a call: seed of torch's generators, if calls are seeded, and numbers among inputs |
 
     `descriptor` is a memory file of SIZE_BYTES, which stays open.
     """
@@ -289,9 +291,11 @@ class Doorbell:
         self._words = memoryview(mmap.mmap(descriptor, SIZE_BYTES)).cast("Q")
         self._seen = self._words[_SIGNAL]
 
-    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> int:
+    def ring(self, kind: Signal, shift_bytes: int = 0, words: Sequence[int] = ()) -> int:
         """Return the value of the answer."""
-        self._words[_SHIFT], self._words[_SEED] = shift_bytes, seed
+        self._words[_SHIFT] = shift_bytes
+        for index, word in enumerate(words, start=_GIVEN):
+            self._words[index] = word
         self._seen = (self._seen // _KINDS + 1) * _KINDS + kind
         self._words[_SIGNAL] = self._seen
         return self._seen
@@ -317,9 +321,9 @@ class Doorbell:
         """Valid during a call."""
         return self._words[_SHIFT]
 
-    def read_seed(self) -> int:
+    def read_words(self, count: int) -> tuple[int, ...]:
         """Valid during a call."""
-        return self._words[_SEED]
+        return tuple(self._words[_GIVEN : _GIVEN + count])
 
     def answer(self) -> None:
         self._words[_ANSWER] = self._seen

@@ -1,10 +1,12 @@
 """Encodes values as a JSON tree whose tensor leaves refer to shared memory.
 
-Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]}, {"v": scalar}.
+Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]}, {"v": scalar}; of numbers
+that follow later {"float": i} and {"int": i} (word i).
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -26,6 +28,9 @@ KEPT_CALLS, LARGE_OUTPUT_BYTES, KEPT_BYTES = 8, 32 << 20, 1 << 30
 MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 
 SCALAR_TYPES = (bool, int, float, str, type(None))
+_LIMIT = 1 << 63
+_FORMATS = {"float": "<d", "int": "<q"}
+MOST_WORDS = 64
 NODE_TYPES = (list, tuple, dict, *SCALAR_TYPES)
 
 Tree = dict[str, Any]
@@ -185,6 +190,21 @@ def _unify_sequences(tree: Tree) -> Tree:
     return tree
 
 
+def take_numbers(tree: Tree, words: list[int]) -> Tree:
+    """Return the tree without its numbers, which are added to `words` of 64 bits. Larger ones, and more, stay."""
+    ((kind, value),) = tree.items()
+    if kind in ("list", "tuple"):
+        return {kind: [take_numbers(item, words) for item in value]}
+    if kind == "dict":
+        return {"dict": [[key, take_numbers(item, words)] for key, item in value]}
+    name = type(value).__name__
+    fits = name == "float" or (name == "int" and -_LIMIT <= value < _LIMIT)
+    if kind != "v" or not fits or len(words) == MOST_WORDS:
+        return tree
+    words.append(int.from_bytes(struct.pack(_FORMATS[name], value), "little"))
+    return {name: len(words) - 1}
+
+
 def _shift(tree: Tree, by: int) -> Tree:
     (kind, value), *_ = tree.items()
     if kind == "t":
@@ -196,7 +216,7 @@ def _shift(tree: Tree, by: int) -> Tree:
     return tree
 
 
-def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
+def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0, *, words: Sequence[int] = ()) -> Any:
     """Raises WireError for a malformed tree."""
     if depth > MAX_DEPTH or not isinstance(tree, dict) or len(tree) != 1:
         raise WireError("a value tree is malformed or too deep")
@@ -205,11 +225,13 @@ def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
         return value
     if kind == "t" and type(value) is int and 0 <= value < len(tensors):
         return tensors[value]
+    if kind in _FORMATS and type(value) is int and 0 <= value < len(words):
+        return struct.unpack(_FORMATS[kind], words[value].to_bytes(8, "little"))[0]
     if kind in ("list", "tuple") and isinstance(value, list):
-        items = [rebuild_value(item, tensors, depth + 1) for item in value]
+        items = [rebuild_value(item, tensors, depth + 1, words=words) for item in value]
         return tuple(items) if kind == "tuple" else items
     if kind == "dict" and isinstance(value, list):
-        return {_key(pair): rebuild_value(pair[1], tensors, depth + 1) for pair in value}
+        return {_key(pair): rebuild_value(pair[1], tensors, depth + 1, words=words) for pair in value}
     raise WireError(f"a value tree has an unknown node {kind!r}"[:200])
 
 

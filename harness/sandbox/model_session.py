@@ -166,7 +166,7 @@ class ModelSession:
         self.client.arm(placed)
         self._write(placed)
         device.synchronize()
-        began_ns = self.client.tell_go(placed.seed)
+        began_ns = self.client.tell_go(placed)
         run = self._take(placed, sampled_before=KEPT_CALLS if look else None, take=True)
         return replace(run, evaluator_us=(run.called.at_ns - began_ns) / 1e3)
 
@@ -211,7 +211,7 @@ class ModelSession:
         `take` copies the outputs. `keep` pins them if the first were pinned and fewer than MAX_PINS since.
         """
         placed = self._require_armed()
-        self.client.tell_go(placed.seed)
+        self.client.tell_go(placed)
         self._resumed_ns = 0
         self.client.worker.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
@@ -223,7 +223,7 @@ class ModelSession:
     def call_sampled(self, delay_us: float) -> CodeSample | None:
         """As `call_timed`, stopped for a moment after `delay_us`. Return what executed then, None if unknown."""
         placed = self._require_armed()
-        self.client.tell_go(placed.seed)
+        self.client.tell_go(placed)
         finish = self.client.begin_sample(delay_us)
         self._take(placed, sampled_before=None, take=False)
         sample = finish()
@@ -242,7 +242,7 @@ class ModelSession:
     def _arm_again(self, placed: PlacedInputs) -> None:
         """Does nothing unless the form of the inputs changed."""
         armed = self._armed
-        if armed and (placed.tree, placed.specs) == (armed.tree, armed.specs):
+        if armed and (placed.announced[0], placed.specs) == (armed.announced[0], armed.specs):
             self._armed = placed
             return
         self.disarm()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
@@ -26,8 +27,8 @@ from harness.protocol import (
     place_contiguous,
     storage_bytes,
 )
-from harness.protocol.channel import SEED_BYTES, Mode, WorkerReply, WorkerRequest
-from harness.protocol.tensor_layout import MOST_KEPT, place_strided
+from harness.protocol.channel import Mode, WorkerReply, WorkerRequest
+from harness.protocol.tensor_layout import MOST_KEPT, place_strided, take_numbers
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, explain_failure, require_kind
 from harness.sandbox.memory_limits import limit_worker
@@ -42,7 +43,7 @@ T = TypeVar("T")
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PlacedInputs:
     """A call's arguments in shared memory, the evaluator's copies, and torch's seed. The last `state_tensors` tensors
     are the packed initial state; with 0 the call begins with the state that the last call left.
@@ -53,6 +54,13 @@ class PlacedInputs:
     tensors: tuple[Tensor, ...]
     seed: int | None = None
     state_tensors: int = 0
+
+    @cached_property
+    def announced(self) -> tuple[dict[str, Any], list[int]]:
+        """Return what a worker learns before the call, the tree without numbers; and what it learns with GO."""
+        words = list[int]()
+        tree = take_numbers(self.tree, words)
+        return tree, [*([] if self.seed is None else [self.seed]), *words]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,18 +225,19 @@ class WorkerClient:
     def arm(self, placed: PlacedInputs, *, in_window: bool = False) -> None:
         """Announce a call. The worker wakes threads and device, and waits for GO or REST, or `in_window` polls."""
         kind = WorkerRequest.WINDOW if in_window else WorkerRequest.CALL
-        is_seeded = placed.seed is not None
-        self._exchange.ask(kind, expected=WorkerReply.ARMED, seeded=is_seeded, **_call_fields(placed))
+        tree, words = placed.announced
+        fields = {**_call_fields(placed), "tree": tree, "words": len(words), "seeded": placed.seed is not None}
+        self._exchange.ask(kind, expected=WorkerReply.ARMED, **fields)
 
     def disarm(self) -> None:
         self._exchange.signal(REST, WorkerReply.DISARMED, self.call_s)
         self._exchange.hear(WorkerReply.DISARMED)
 
-    def tell_go(self, seed: int | None = None) -> int:
-        """Send GO with the seed to a worker that may be stopped; return the clock. `await_called` must follow."""
+    def tell_go(self, placed: PlacedInputs) -> int:
+        """Send GO with the numbers to a worker that may be stopped; return the clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
-        signal = GO if seed is None else GO + seed.to_bytes(SEED_BYTES, "big")
+        signal = GO + b"".join(word.to_bytes(8, "little") for word in placed.announced[1])
         self._exchange.signal(signal, WorkerReply.CALLED, self._exchange.call_s)
         return began_ns
 
@@ -247,12 +256,12 @@ class WorkerClient:
             **parse_outputs(answer),
         )
 
-    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> None:
-        """Wait for the answer; builds do not count. `shift_bytes` and `seed` belong to a call."""
+    def ring(self, kind: Signal, shift_bytes: int = 0, words: Sequence[int] = ()) -> None:
+        """Wait for the answer; builds do not count. `shift_bytes` and `words` belong to a call."""
         timeout_s = self._exchange.call_s
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
-        signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
+        signal, deadline_s = self._bell.ring(kind, shift_bytes, words), time.monotonic() + timeout_s
         if self._bell.has_answered(signal, looks=DOORBELL_POLLS):
             return
         with self._exchange.explaining(WorkerReply.CALLED, timeout_s):

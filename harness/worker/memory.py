@@ -218,24 +218,23 @@ class Window:
     def await_call(
         self,
         forward: Callable[..., Any],
-        place_inputs: Callable[[int, int], tuple[Sequence[Any], list[list[Tensor]]]],
+        place_inputs: Callable[[Doorbell], tuple[Sequence[Any], list[list[Tensor]]]],
         state: HeldState,
     ) -> WindowCall | None:
-        """Make the call; return None on REST. `place_inputs` takes the shift in bytes and the seed sent with the
-        signal.
+        """Make the call; return None on REST.
 
         WAKE also builds the tensors, so that this code is in the caches when the call is timed.
         """
         synchronize = torch._C._cuda_synchronize
         while (signal := self._bell.await_signal()) is Signal.WAKE:
             self._touched.add_(1.0)
-            place_inputs(self._bell.read_shift(), self._bell.read_seed())
+            place_inputs(self._bell)
             synchronize()
             self._bell.answer()
         if signal is Signal.REST:
             self._bell.answer()
             return None
-        inputs, given = place_inputs(self._bell.read_shift(), self._bell.read_seed())
+        inputs, given = place_inputs(self._bell)
         if given:
             state.load(given)
             synchronize()

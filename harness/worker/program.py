@@ -12,7 +12,7 @@ import time
 import traceback
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from harness.construction.calls import make_call
 from harness.construction.weights import ConstantWeights, DrawOnDevice, run_with_default, seed_generators
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
-from harness.protocol.channel import PROGRAM_FILE, WorkerReply
+from harness.protocol.channel import PROGRAM_FILE, Doorbell, WorkerReply
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -201,7 +201,7 @@ class Worker:
 
         Between GO and the clock's start only the given state is copied.
         """
-        inputs, state = self._receive_call(message)
+        views = self._receive_tensors(message)
         self._forget_outputs()
         with torch.no_grad():
             self._pin_to_core()
@@ -211,8 +211,7 @@ class Worker:
             self._unpin()
             if signal != GO:
                 return {"kind": WorkerReply.DISARMED}
-            if message["seeded"]:
-                self._seed_call(self._evaluator.await_seed())
+            inputs, state = self._divide(message, views, self._evaluator.await_words(message["words"]))
             loading_ns = time.perf_counter_ns()
             self._state.load(state)
             began_ns = time.perf_counter_ns()
@@ -223,16 +222,15 @@ class Worker:
         return described | {"kind": WorkerReply.CALLED, "loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The signal carries the addresses of inputs and state."""
+        """The signal carries the place of inputs and state, and numbers among inputs."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()
         gc.collect(1)
 
-        def place_inputs(shift_bytes: int, seed: int) -> tuple[Any, list[list[torch.Tensor]]]:
-            if message["seeded"]:
-                self._seed_call(seed)
-            return self._divide(message, self._memory.fill(empty, specs, shift_bytes))
+        def place_inputs(bell: Doorbell) -> tuple[Any, list[list[torch.Tensor]]]:
+            tensors = self._memory.fill(empty, specs, bell.read_shift())
+            return self._divide(message, tensors, bell.read_words(message["words"]))
 
         self._unpin()
         self._evaluator.send({"kind": WorkerReply.ARMED})
@@ -297,7 +295,7 @@ class Worker:
         self._pins.append(self._outputs[0])
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
-        inputs, state = self._receive_call(message)
+        inputs, state = self._divide(message, self._receive_tensors(message))
 
         def call() -> None:
             self._forward(*inputs)
@@ -359,18 +357,21 @@ class Worker:
         while len(self._outputs) >= count_kept_calls(size_bytes, self._most_kept):
             self._outputs.pop()
 
-    def _receive_call(self, message: dict[str, Any]) -> tuple[Any, list[list[torch.Tensor]]]:
-        """The inputs and state are views of memory written before GO."""
-        views = self._receive_tensors(message)
-        self._place_on_device(views)
-        return self._divide(message, views)
-
     def _receive_tensors(self, message: dict[str, Any]) -> list[torch.Tensor]:
-        return [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+        """Return views of memory that is written before GO."""
+        views = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+        self._place_on_device(views)
+        return views
 
-    def _divide(self, message: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, list[list[torch.Tensor]]]:
+    def _divide(
+        self, message: dict[str, Any], tensors: list[torch.Tensor], words: Sequence[int] = ()
+    ) -> tuple[Any, list[list[torch.Tensor]]]:
+        """Return inputs and parts of the state. `words` are the seed of a call that has one, and numbers."""
+        if message.get("seeded") and words:
+            self._seed_call(words[0])
+            words = words[1:]
         first = len(tensors) - message["state_tensors"]
-        return rebuild_value(message["tree"], tensors[:first]), self._state.split(tensors[first:])
+        return rebuild_value(message["tree"], tensors[:first], words=words), self._state.split(tensors[first:])
 
     def _import_source(self, source: str) -> Any:
         path = self._scratch / PROGRAM_FILE

@@ -119,8 +119,9 @@ def construct(client: WorkerClient, loaded: LoadedProblem) -> None:
 
 def call_host_code(client: WorkerClient, loaded: LoadedProblem) -> None:
     """Inputs are never written."""
-    client.arm(client.lay_out(make_meta_inputs(loaded)))
-    client.tell_go()
+    placed = client.lay_out(make_meta_inputs(loaded))
+    client.arm(placed)
+    client.tell_go(placed)
     client.await_called()
 
 

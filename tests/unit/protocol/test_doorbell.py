@@ -63,8 +63,8 @@ def test_the_answer_to_a_call_tells_where_its_outputs_lie(worker):
 def test_where_the_inputs_lie_comes_with_the_signal():
     descriptor = make_doorbell()
     ours, theirs = Doorbell(descriptor), Doorbell(descriptor)
-    ours.ring(Signal.GO, 12_544)
-    assert (theirs.await_signal(), theirs.read_shift()) == (Signal.GO, 12_544)
+    ours.ring(Signal.GO, 12_544, [7, 2**64 - 1])
+    assert (theirs.await_signal(), theirs.read_shift(), theirs.read_words(2)) == (Signal.GO, 12_544, (7, 2**64 - 1))
     os.close(descriptor)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from harness.domain import WireError
 from harness.protocol import ITEM_BYTES, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
-from harness.protocol.tensor_layout import ALIGNMENT_BYTES, place_strided, row_major_stride
+from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_WORDS, place_strided, row_major_stride, take_numbers
 
 
 class Tensor:
@@ -40,6 +40,22 @@ JUNK = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dict
 def test_any_nesting_comes_back_as_it_was(value):
     tree, tensors = flatten_value(value, is_tensor)
     assert rebuild_value(tree, tensors) == value
+
+
+@given(VALUES)
+def test_numbers_that_follow_later_are_not_in_the_tree(value):
+    tree, tensors = flatten_value(value, is_tensor)
+    words = []
+    announced = take_numbers(tree, words)
+    assert rebuild_value(announced, tensors, words=words) == value
+    assert all(0 <= word < 1 << 64 for word in words) and len(words) <= MOST_WORDS
+
+
+def test_two_calls_that_differ_in_numbers_have_one_tree():
+    trees = [flatten_value([3, {"a": number}, True, "text", 1 << 70], is_tensor)[0] for number in (0.5, 2.5)]
+    words = [[], []]
+    announced = [take_numbers(*pair) for pair in zip(trees, words, strict=True)]
+    assert announced[0] == announced[1] and words[0] != words[1] and len(words[0]) == 2
 
 
 @given(VALUES)

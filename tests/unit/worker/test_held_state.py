@@ -91,8 +91,8 @@ def test_the_state_of_a_call_in_a_window_is_written_after_go(bell):
     held = hold(model)
     evaluator, seen = Doorbell(bell), []
 
-    def place_inputs(shift_bytes, seed):
-        seen.append((shift_bytes, model.mean.clone()))
+    def place_inputs(bell):
+        seen.append((bell.read_shift(), model.mean.clone()))
         return (torch.ones(6),), held.split([given])
 
     window = Window(bell, torch.device("cpu"))
