@@ -29,7 +29,7 @@ from harness.domain.files import explain_failure, raising, replace_text
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
-from harness.report.terminal.capture import LISTED_SHARE
+from harness.report.terminal.capture import LISTED_SHARE, name_groups
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.completions import Spent, TurnOrigin, has_run, locate_answer, read_origin, read_spent
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore, explain_no_match
@@ -184,7 +184,7 @@ def _list_environments(store: ResultStore, material: Material) -> list[dict[str,
 
 
 _CAPTURED_FACTS = ("model", "hardware", "device", "wall_us")
-_GROUP_FACTS = ("kind", "calls", "share", "time_us", "peak_fraction", "gain_limit", "bound", "problem", "reason")
+_GROUP_FACTS = ("calls", "share", "time_us", "peak_fraction", "gain_limit", "bound", "problem", "reason")
 
 
 def _list_captured(rows: Sequence[ResultRow], captured_dir: Path | None) -> list[dict[str, Any]]:
@@ -201,9 +201,9 @@ def _list_captured(rows: Sequence[ResultRow], captured_dir: Path | None) -> list
             record = json.loads(applied.read_text(encoding="utf-8")) if applied.exists() else None
             kernels = {one["problem"]: one for one in record["kernels"]} if record else {}
             groups = [
-                {name: group[name] for name in _GROUP_FACTS}
-                | {"tried": tried.get(group["problem"]), "kernel": kernels.get(group["problem"])}
-                for group in captured["groups"]
+                {fact: group[fact] for fact in _GROUP_FACTS}
+                | {"name": name, "tried": tried.get(group["problem"]), "kernel": kernels.get(group["problem"])}
+                for group, name in zip(captured["groups"], name_groups(captured["groups"]), strict=True)
                 if group["share"] >= LISTED_SHARE or group["problem"]
             ]
             facts = {name: captured[name] for name in _CAPTURED_FACTS}

@@ -24,7 +24,7 @@ def render_capture(record: Mapping[str, Any]) -> Table:
         "module", ">calls", ">time", ">us", ">of peak", ">at most", "=bound by", "problem", least=LEAST_WIDTH
     )
     groups = record["groups"]
-    names = _name_groups(groups)
+    names = name_groups(groups)
     for group, name in zip(groups, names, strict=True):
         if not _is_listed(group):
             continue
@@ -43,7 +43,7 @@ def _is_listed(group: Mapping[str, Any]) -> bool:
     return group["share"] >= LISTED_SHARE or bool(group["problem"])
 
 
-def _name_groups(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+def name_groups(groups: Sequence[Mapping[str, Any]]) -> list[str]:
     """Add the end of the first module's path where a class has several groups, as much as tells them apart."""
     ends = [[f"{one['kind']} {end}" for end in _list_ends(one["paths"][0])] for one in groups]
     kinds, counts = Counter(one["kind"] for one in groups), Counter(end for own in ends for end in own)

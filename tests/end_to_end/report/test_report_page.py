@@ -331,7 +331,7 @@ def test_report_names_what_it_omits_for_size(open_page, write_report):
 def test_a_captured_model_is_shown_with_what_its_kernels_brought(write_report, open_page, tmp_path):
     group = {
         "kind": "AddNorm", "calls": 13, "share": 0.13, "time_us": 151.0, "peak_fraction": 0.1, "gain_limit": 1.13,
-        "bound": "memory", "problem": "add_norm", "reason": "",
+        "bound": "memory", "problem": "add_norm", "reason": "", "paths": ["norm"],
     }  # fmt: skip
     gain = {"gain": 1.139, "low": 1.137, "high": 1.141, "before_us": 15553.0, "after_us": 13655.0}
     kernel = {"problem": "add_norm", "predicted": 1.131, "in_model": gain, "reason": ""}

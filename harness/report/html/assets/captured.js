@@ -1,7 +1,7 @@
 // A captured model: where its time goes, what was tried, and what it brought.
 
-function renderCaptured() {
-  return (DATA.overview.captured || []).map((model) => h("section", { class: "card", "aria-label": model.model },
+function renderCaptured(suite) {
+  return (DATA.overview.captured || []).filter((model) => model.suite === suite).map((model) => h("section", { class: "card", "aria-label": model.model },
     h("h2", {}, `${model.model}: from its time to its kernels`),
     h("p", { class: "note" }, `${formatTime(model.wall_us)} a call on ${model.hardware}. ${summariseApplied(model.applied)}`),
     makeTable({ columns: capturedColumns(model.applied), rows: model.groups, sort: "", caption: `Modules of ${model.model}` }),
@@ -26,7 +26,7 @@ function capturedColumns(applied) {
   const factor = (value) => (value === null || value === undefined ? "–" : `${value.toFixed(3)}×`);
   const result = ({ kernel, problem, reason }) => (kernel ? (kernel.reason ? kernel.reason : h("span", { class: "outcome correct" }, "applied")) : problem ? applied && "no correct kernel" : h("span", { class: "note" }, reason));
   return [
-    text("module", ({ kind }) => kind),
+    text("module", ({ name }) => name),
     number("calls", ({ calls }) => formatNumber(calls), "Per call of the model"),
     number("time", ({ share }) => shareBar(share), "Share of a call's time, with the modules inside"),
     number("of peak", ({ peak_fraction }) => formatShare(peak_fraction), "Share of the roofline that is reached"),

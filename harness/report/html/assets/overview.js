@@ -16,7 +16,7 @@ function showOverview(main, parameters) {
   const members = groups.filter((group) => group.section === section).map((group) => ({ ...group }));
   labelGroups(members);
   replaceContent(main,
-    renderHeading(section), renderCaptured(), renderSections(section), renderTiles(members),
+    renderHeading(section), renderSections(section), renderCaptured(sections[section].suite), renderTiles(members),
     renderLeaderboard(members, section), renderCharts(members, sections[section]),
     renderHeatMap(members, section), renderEnvironments());
 }

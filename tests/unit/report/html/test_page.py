@@ -282,12 +282,12 @@ def write_captured(folder):
     """Write the record of a captured model, as capture and apply leave it: two modules, one with a kernel."""
     group = {
         "kind": "AddNorm", "calls": 13, "share": 0.13, "time_us": 151.0, "peak_fraction": 0.1, "gain_limit": 1.13,
-        "bound": "memory", "problem": "add_norm", "reason": "",
+        "bound": "memory", "problem": "add_norm", "reason": "", "paths": ["norm"],
     }  # fmt: skip
     groups = [
         group,
         group | {"kind": "Linear", "problem": "", "reason": "at most 1.01x"},
-        group | {"share": 1e-4, "problem": ""},
+        group | {"share": 1e-4, "problem": "", "paths": ["last"]},
     ]
     kernel = {"problem": "add_norm", "evaluation": 1, "alone": 8.8, "predicted": 1.131, "reason": "", "in_model": None}
     applied = {
@@ -310,10 +310,10 @@ def test_a_captured_model_is_described_with_what_was_tried_and_applied(render, e
     failed = evaluation_of("wrong_value", suite="net", problem="add_norm", sample=2)
     blocks = render(*tried, failed, evaluation_of(problem="softmax"), captured_dir=tmp_path / "captured")
     (model,) = blocks["overview"]["captured"]
-    assert (model["suite"], model["model"], [one["kind"] for one in model["groups"]]) == (
+    assert (model["suite"], model["model"], [one["name"] for one in model["groups"]]) == (
         "net",
         "Decoder",
-        ["AddNorm", "Linear"],
+        ["AddNorm norm", "Linear"],
     )
     assert model["groups"][0]["tried"] == {"candidates": 3, "correct": 2, "best": 8.8}
     assert model["groups"][0]["kernel"]["predicted"] == 1.131
