@@ -49,7 +49,7 @@ class SampleSearch:
 
 @dataclass(slots=True, kw_only=True)
 class SearchReport:
-    """`strategy` "" means one turn per sample. `ranking` is the final leaderboard."""
+    """`strategy` "" means one turn per sample. `ranking` has the sections of the run alone."""
 
     strategy: str
     asked: SessionReport

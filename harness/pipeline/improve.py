@@ -102,7 +102,8 @@ def _run(
 
         report = asyncio.run(follow())
         evaluations.require_devices()
-    report.ranking = results.ranking
+    sections = {row.group.section for row in results.ranking if plan.manifest.run in row.runs}
+    report.ranking = [row for row in results.ranking if row.group.section in sections]
     return report
 
 

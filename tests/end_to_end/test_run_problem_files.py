@@ -138,6 +138,18 @@ def test_a_run_that_cannot_be_evaluated_is_refused_before_a_request(arguments, m
     assert not (tmp_path / "generated").exists()
 
 
+@pytest.mark.slow
+def test_run_prints_the_leaderboard_of_its_own_suite_alone(ask, reference, tmp_path):
+    other = tmp_path / "other" / "plus.py"
+    other.parent.mkdir()
+    other.write_text(reference.read_text())
+    with serve(reply_with(ANSWER)).running() as server:
+        ask("run", server, "--problem", other)
+        done = ask("run", server, "--problem", reference)
+    assert "my ops, full workload" in done.stdout
+    assert "other, full workload" not in done.stdout
+
+
 def test_two_problems_of_one_name_are_refused_with_both_paths(ask, reference, tiny_suite, tmp_path):
     other = reference.with_name("add.py")
     other.write_text(reference.read_text() + "# another\n")
