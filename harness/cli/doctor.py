@@ -18,6 +18,7 @@ from harness.domain import EMULATED, UsageError
 from harness.executors.settings import LocalSettings
 from harness.languages import LANGUAGES, LanguageRules
 from harness.pipeline.options import EvaluateOptions
+from harness.report.values import count
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -175,9 +176,9 @@ def prune(settings: Annotated[LocalSettings, Only("cache_dir", "cache_size")]) -
     from harness.builder.cache import prune_cache, read_cache
 
     folder = _find_folder(settings.cache)
-    count, size_bytes = prune_cache(folder, settings.max_cache_bytes)
+    removed, size_bytes = prune_cache(folder, settings.max_cache_bytes)
     left = read_cache(folder)
-    typer.echo(f"removed {count} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
+    typer.echo(f"removed {removed} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
 
 
 def _find_folder(given: Path | None) -> Path:
@@ -196,7 +197,7 @@ def _describe_size(size_bytes: float) -> str:
 
 def _describe_age(used_at: float) -> str:
     hours = (time.time() - used_at) / 3600
-    return f"{hours / 24:.0f} days ago" if hours >= 48 else f"{hours:.0f} hours ago"
+    return f"{count(round(hours / 24), 'day')} ago" if hours >= 48 else f"{count(round(hours), 'hour')} ago"
 
 
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}

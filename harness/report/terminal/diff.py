@@ -10,7 +10,7 @@ from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, Speed
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
 from harness.report.terminal.tables import describe_section, format_speedup, make_table, style_outcome, style_text
-from harness.report.values import format_range, format_rate
+from harness.report.values import count, format_range, format_rate
 from harness.store.columns import ResultRow
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def render_comparison(
 
 def summarise_sides(sides: SideBySide) -> str:
     comparison = sides.comparison
-    count = len({(group.group.suite, pair.name) for group in comparison.groups for pair in group.pairs})
+    both = len({(group.group.suite, pair.name) for group in comparison.groups for pair in group.pairs})
     what = "candidate" if sides.kind == "harness" else "problem"
-    text = f"{sides.kind} {sides.before} -> {sides.after}: {count} {what}{'' if count == 1 else 's'} on both sides"
+    text = f"{sides.kind} {sides.before} -> {sides.after}: {count(both, what)} on both sides"
     for name, problems in (
         (f"only in {sides.before}", comparison.only_before),
         (f"only in {sides.after}", comparison.only_after),
@@ -64,7 +64,7 @@ def summarise_sides(sides: SideBySide) -> str:
     ):
         if problems:
             text += f"; {len(problems)} {name}"
-    if not count and comparison.only_before and comparison.only_after:
+    if not both and comparison.only_before and comparison.only_after:
         groups = (comparison.only_before[0][0], comparison.only_after[0][0])
         text += f". Nothing is comparable: {describe_section(groups[0])} / {describe_section(groups[1])}"
     return text
@@ -147,9 +147,9 @@ def _render_speeds(pairs: Sequence[Pair]) -> Table:
     return table
 
 
-def _note_omitted(count: int, most: int) -> Iterator[Text]:
-    if count > most:
-        yield style_text(f"and {count - most} more: --html or --json has all", "dim")
+def _note_omitted(number: int, most: int) -> Iterator[Text]:
+    if number > most:
+        yield style_text(f"and {number - most} more: --html or --json has all", "dim")
 
 
 def _render_outcomes(sides: SideBySide) -> Iterator[RenderableType]:
@@ -195,10 +195,10 @@ def list_costs(costs: tuple[Cost, Cost]) -> list[tuple[str, str, str]]:
     return [(what, before, after) for what, before, after in rows]
 
 
-def _format_tokens(cost: Cost, count: int) -> str:
+def _format_tokens(cost: Cost, tokens: int) -> str:
     if not cost.counted:
         return "unknown"
-    return f"{count:,}" if cost.counted == cost.answers else f"{count:,} of {cost.counted:,} answers"
+    return f"{tokens:,}" if cost.counted == cost.answers else f"{tokens:,} ({count(cost.counted, 'answer')})"
 
 
 def _format_per_correct(cost: Cost) -> str:
@@ -215,7 +215,10 @@ def _render_costs(sides: SideBySide) -> Iterator[RenderableType]:
 
 def describe_prompts(sides: SideBySide) -> str:
     if not sides.prompts_read:
-        return "Prompts: not compared, the files of one or both sides are missing."
+        missing = (
+            "the files of one or both sides are missing" if sides.prompts_shared else "no problem is on both sides"
+        )
+        return f"Prompts: not compared, {missing}."
     text = f"Prompts of {sides.prompts_read} of {sides.prompts_shared} problems compared: "
     if not sides.prompts:
         return f"{text}no differences."

@@ -115,7 +115,7 @@ def test_prompts_that_differ_and_tokens_are_read_from_the_runs(command, two_runs
     assert "Prompts of 1 of 5 problems compared: 1 distinct difference." in stdout
     assert "-please" in stdout
     assert "+or else" in stdout
-    assert "100 of 1 answers" in stdout
+    assert "100 (1 answer)" in stdout
 
 
 def test_versions_of_harness_are_compared_candidate_by_candidate(command, record, evaluation_of):
