@@ -246,7 +246,8 @@ class Reference:
         if self.dynamic and source.random() < OTHER_SHARE:
             given = given | draw_other_weights(self, source.getrandbits(62))
         outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62)), given).tensors
-        after, share = outputs[len(outputs) - len(self.changing) :], source.random()
+        after = outputs[len(outputs) - len(self.changing) :]
+        share = source.choice((1.0, source.random()))  # floating numbers that count calls are whole only at an end
         pairs = zip(given.items(), after, strict=True)
         state = {
             name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
