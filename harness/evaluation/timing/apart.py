@@ -41,6 +41,7 @@ from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_c
 from harness.evaluation.timing.system_conditions import ConditionSampler, find_device_floor
 from harness.sandbox.devices import Device
 from harness.sandbox.model_session import ModelSession, Run
+from harness.tensors.outputs import TensorRecord
 
 HOPELESS_CALLS = 5  # enough of a candidate that is far slower in each, when the time is up
 SURE_CALLS = 3  # with given inputs: enough of a candidate whose long calls are surely slower in each
@@ -64,6 +65,7 @@ class ApartTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._seeds: list[int] = []  # of the timed inputs
+        self._repeated = _Repeated(self._random)
 
     def measure(self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int]) -> TimingResult:
         sampler = ConditionSampler(self._device, load_matters=False)
@@ -80,7 +82,7 @@ class ApartTimer:
             usual = _Usual(*(statistics.median(find(run) for _, run in before) for find in (_call_us, _waited_us)))
             mine = self._time_alone(open_candidate, seeds, lambda *_: self._seeds, sampler, usual)
             after = self._time_alone(open_baseline, seeds, lambda *_: self._seeds[1::2], sampler)
-            wrong = self._chosen.find_wrong()
+            wrong = self._chosen.find_wrong() or self._repeated.wrong
         theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
         result = self._conclude(name, self._pair(theirs, mine), self._find_floor(before, after), sampler.conclude())
         if wrong is not None:
@@ -145,8 +147,12 @@ class ApartTimer:
             warm = warm_up(session, self._reference, seeds, self._plan.warmup_calls)
             session.collect_garbage()
             chosen, calls, began_s = choose(*warm), Calls(), time.monotonic()
+            if usual is not None and self._reference.requires_same_bits:
+                chosen = self._repeated.add(chosen)
             for seed, run in self._call_in_turn(session, chosen):
                 if usual is not None:
+                    if self._repeated.compare(seed, run):
+                        continue
                     self._chosen.note(seed, run, self._find_own(seed, run))
                 counted = run if usual is None else usual.charge(run)
                 calls.append((seed, replace(counted, outputs=replace(run.outputs, tensors=()))))
@@ -192,6 +198,30 @@ class ReportedApartTimer(ApartTimer):
             self._device.flush_cache()
             yield seed, require_form(session.complete(session.call_timed()))
         session.disarm()
+
+
+class _Repeated:
+    """A call that is made again at a secret place: where the problem asks for it, it must give the same bits."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+        self._seed: int | None = None
+        self._known: TensorRecord | None = None
+        self.wrong: str | None = None
+
+    def add(self, seeds: Sequence[int]) -> list[int]:
+        at = self._source.randrange(len(seeds))
+        self._seed, again = seeds[at], self._source.randrange(at + 1, len(seeds) + 1)
+        return [*seeds[:again], self._seed, *seeds[again:]]
+
+    def compare(self, seed: int, run: Run) -> bool:
+        """Return whether the call is the repetition. Samples of outputs are of different places."""
+        if seed != self._seed:
+            return False
+        known, self._known = self._known, TensorRecord.digested(run.outputs.tensors)
+        if known is not None and run.sample is None and known.list_changed(run.outputs.tensors):
+            self.wrong = "timed calls with the same inputs differ, and the problem declares DETERMINISTIC = True"
+        return known is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def reference():
 def measure(reference):
     """The result, and the sessions in the order in which they were opened."""
 
-    def run(*usual_us, plan=PLAN, steps=(), **candidate):
+    def run(*usual_us, plan=PLAN, steps=(), by=reference, **candidate):
         opened, times = [], iter(usual_us)
 
         @contextmanager
@@ -39,7 +39,7 @@ def measure(reference):
             opened.append(SimulatedSession(take_us if callable(take_us) else lambda inputs: take_us, **how))
             yield opened[-1]
 
-        timer = ApartTimer(reference=replace(reference, timed_steps=steps), plan=plan, seed=3)
+        timer = ApartTimer(reference=replace(by, timed_steps=steps), plan=plan, seed=3)
         opens = open_session, lambda: open_session(**candidate)
         return timer.measure("eager", *opens, itertools.count(100)), opened
 
@@ -91,6 +91,19 @@ def test_one_wrong_call_among_many_is_suspect(measure, number):
     assert candidate.calls > number
     assert result.outcome is Outcome.SUSPECT
     assert "a timed call was wrong" in result.message
+
+
+@pytest.mark.parametrize(("deterministic", "outcome"), [(True, Outcome.SUSPECT), (False, None)])
+def test_whole_calls_give_the_same_bits_where_the_problem_asks_for_it(measure, deterministic, outcome):
+    factors = itertools.cycle([1.0, 1.0 + 2**-22, 1.0 - 2**-22])
+    for spoil, expected in ((lambda outputs: outputs, None), (lambda outputs: outputs * next(factors), outcome)):
+        result, (before, candidate, _) = measure(
+            BASELINE_US, BASELINE_US / 2, BASELINE_US, by=make_reference(deterministic=deterministic), spoil=spoil
+        )
+        assert result.outcome is expected
+        assert ("calls with the same inputs differ" in result.message) == (expected is not None)
+        pairs = len(result.timing.blocks)  # half of them in each of the baseline's workers
+        assert candidate.calls - pairs == before.calls - pairs // 2 + deterministic
 
 
 def test_the_slowest_kind_of_inputs_counts(measure):
