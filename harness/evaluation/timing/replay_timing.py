@@ -61,7 +61,7 @@ from harness.tensors.outputs import TensorRecord
 DEVICE_PAIRS, HOST_PAIRS = 20, 8  # of a round, in secret order: timed by events, and by the replaying process's clock
 CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given ones
 ALONE = 5  # replays of the baseline at first
-REPEATED = 2  # inputs of which the bits are compared between processes
+REPEATED = 2  # replays of a round whose bits are compared with those of another process
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; the
 # first ones that differ from the baseline's beyond the tolerance, and a share of later ones; and a share of the others,
 # where that takes little time.
@@ -101,8 +101,7 @@ class ReplayTimer:
         self._custom = custom
         self.kernels: ReplayedKernels | None = None  # also of work that can be replayed for its own inputs only
         self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
-        seeds_of_bits = range(REPEATED if reference.requires_same_bits else 0)
-        self._bits: dict[int, TensorRecord | None] = {self._draw_given(): None for _ in seeds_of_bits}
+        self._elsewhere: Side | None = None  # the candidate, in a process that only repeats replays for their bits
 
     def measure(self, name: str, record_baseline: Keep, record_candidate: Record) -> TimingResult:
         """Raises NotReplayable, or CandidateNotReplayable if only the baseline's work can be replayed."""
@@ -155,6 +154,8 @@ class ReplayTimer:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
         functions = self._find_owners(baseline, candidate)
+        if self._reference.requires_same_bits:
+            self._elsewhere = self._open_side(stack, candidate)
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
             theirs = self._take_side(baseline, len(rounds))
             sides = theirs, self._open_side(stack, candidate)
@@ -162,8 +163,6 @@ class ReplayTimer:
             if not rounds:
                 self._is_hopeless = self._verify(sides)
             rounds.append(self._measure_round(sides, sampler))
-        if len(rounds) == 1 and any(self._bits.values()):
-            self._check_bits(self._open_side(stack, candidate))
         if not (self._is_hopeless and is_far_slower(rounds[0])):
             self._check_further(sides)
             self._repeat_slower(sides, rounds)
@@ -275,18 +274,18 @@ class ReplayTimer:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
         return is_hopeless
 
-    def _check_bits(self, side: Side) -> None:
-        """Compare with replays of the same inputs by another process, of which nothing here knows. Raises
-        NotReplayable.
+    def _replay_twice(self, sides: Sequence[Side], seed: int, clock: Clock, elsewhere: Side) -> tuple[float, float]:
+        """Replay a pair like any other, and the candidate once more `elsewhere`, beginning with the same memory. Raises
+        NotReplayable if the bits differ.
         """
-        for seed, known in self._bits.items():
-            with side.recording.restored():
-                outputs = self._replays.replay_alone(side, seed)[1].outputs.tensors
-                if known is None:
-                    self._bits[seed] = TensorRecord.digested(outputs)
-                elif known.list_changed(outputs):
-                    message = "replays with the same inputs differ, and the problem declares DETERMINISTIC = True"
-                    raise NotReplayable(message)
+        recording = sides[1].recording
+        with recording.restored():
+            pair = self._replay_pair(sides, seed, clock)
+            outputs = recording.describe_run(self._replays.lay_out(recording, seed)).outputs.tensors
+            known = TensorRecord.digested(outputs)
+        if known.list_changed(self._replays.replay_alone(elsewhere, seed)[1].outputs.tensors):
+            raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
+        return pair
 
     def _require_right_baseline(self, baseline: Recording, seed: int, placed: PlacedInputs) -> None:
         if self._find_wrong(seed, baseline.describe_run(placed)) is not None:
@@ -323,20 +322,26 @@ class ReplayTimer:
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
         may_change = not sides[0].recording.reads_back  # else the baseline's work for other inputs is not known
-        bits_at = self._random.randrange(len(clocks))
+        elsewhere = self._elsewhere
+        repeats = self._random.sample(range(len(clocks)), REPEATED) if elsewhere else []
         for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
-            if number == bits_at:
-                self._check_bits(sides[1])
             is_free = clock == "device" and may_change and len(times.given) >= max(len(few), 1)
             is_changed = is_free and self._random.random() < CHANGED_SHARE
             step = next(changed) if is_changed else GIVEN
             if step == GIVEN and _is_enough(times, clock):
                 continue
-            pair = self._replay_pair(sides, self._seeds.draw(step), clock)
+            if elsewhere and repeats and number >= min(repeats):
+                repeats.remove(min(repeats))
+                pair = self._replay_twice(sides, self._seeds.draw(step), clock, elsewhere)
+            else:
+                pair = self._replay_pair(sides, self._seeds.draw(step), clock)
             (times.host if clock == "host" else times.device.setdefault(step, [])).append(pair)
             sampler.sample()
             if is_far_slower(times):
                 return times
+        while elsewhere and repeats:
+            repeats.pop()
+            self._replay_twice(sides, self._draw_given(), "device", elsewhere)
         return times
 
     def _repeat_slower(self, sides: Sequence[Side], rounds: Sequence[ReplayTimes]) -> None:

@@ -126,16 +126,23 @@ def test_a_kind_of_which_a_part_is_slower_counts(make_timer, one_in, checks):
 
 
 class AddsInAnyOrder(SimulatedRecording):
-    """Keeps its results in memory or in variables of its code, and returns them again for the same inputs."""
+    """Keeps its results in memory or in variables of its code, and returns them again for the same inputs. One that is
+    `wary` adds in order where either of them tells that replays were repeated.
+    """
 
-    def __init__(self, keeps):
-        super().__init__(100.0)
-        self.keeps, self.memory = keeps, {}
+    def __init__(self, keeps, *, wary=False, time_us=100.0):
+        super().__init__(time_us)
+        self.keeps, self.wary, self.memory, self.in_order = keeps, wary, {}, 0
 
-    def write_inputs(self, inputs, state):
-        super().write_inputs(inputs, state)
-        kept = getattr(self, self.keeps)
-        self.output = kept.setdefault(inputs[0].sum().item(), self.output * (1 + 1e-7 * (self.replays % 5)))
+    def replay_in(self, process):
+        super().replay_in(process)
+        kept = self.memory if self.keeps == "memory" else process.variables
+        here, everywhere = (one.get("count", 0) + 1 for one in (process.variables, self.memory))
+        is_in_order = self.wary and here != everywhere
+        process.variables["count"], self.memory["count"] = here, everywhere
+        self.in_order += is_in_order
+        scatter = 0.0 if is_in_order else 1e-7 * (1 + self.replays % 5)
+        self.output = kept.setdefault(self.output.sum().item(), self.output * (1 + scatter))
 
     @contextmanager
     def restored(self):
@@ -144,13 +151,24 @@ class AddsInAnyOrder(SimulatedRecording):
         self.memory = before
 
 
-@pytest.mark.parametrize("keeps", ["memory", "variables"])
-def test_a_second_replay_does_not_know_what_the_first_one_gave(make_timer, keeps):
-    baseline = KeptBaseline(SimulatedRecording(100.0))
+@pytest.mark.parametrize("time_us", [100.0, 300.0])
+@pytest.mark.parametrize(("keeps", "wary"), [("memory", False), ("variables", False), ("variables", True)])
+def test_a_second_replay_does_not_know_what_the_first_one_gave(make_timer, keeps, wary, time_us):
+    baseline = KeptBaseline(SimulatedRecording(time_us))
+    candidate = AddsInAnyOrder(keeps, wary=wary, time_us=time_us)
     with pytest.raises(NotReplayable, match="replays with the same inputs differ"):
-        make_timer(deterministic=True).measure(
-            "eager", lambda: nullcontext(baseline), lambda: nullcontext(AddsInAnyOrder(keeps))
-        )
+        make_timer(deterministic=True).measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+    assert (candidate.in_order > 0) == wary
+
+
+@pytest.mark.parametrize(("deterministic", "time_us", "count"), [(False, 100.0, 0), (True, 100.0, 6), (True, 300.0, 2)])
+def test_bits_are_compared_in_each_round_where_the_problem_asks_for_it(make_timer, deterministic, time_us, count):
+    baseline, candidate = KeptBaseline(SimulatedRecording(time_us)), SimulatedRecording(time_us)
+    timer, repeated = make_timer(deterministic=deterministic), []
+    replay_twice = timer._replay_twice
+    timer._replay_twice = lambda *given: repeated.append(given) or replay_twice(*given)
+    result = timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+    assert (result.timing.verdict, len(repeated)) == ("tie", count)
 
 
 @pytest.mark.parametrize("factor", [1.0, 4.0])
