@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -48,6 +48,7 @@ from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.model_session import ModelSession, Run
 from harness.tensors.outputs import Change, FlatOutputs, KeptOutputs
 
+MOST_FAILED = 4  # calls of a kind of timed inputs for which the reference fails, per call for which it does not
 DRAWS, FEW_DRAWS = 4, 2  # at most, until outputs for inputs of a derived kind do not depend on roundings
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
 # inputs and outputs are half of what is allowed.
@@ -90,13 +91,16 @@ class CallMaker:
         self.source = random.Random(next(seeds))
         self._has_made_one = False
         self._variants: dict[DerivedKind, list[int]] = {}  # that were not used yet
-        self._fit: set[DerivedKind] = set()  # of these, at least once
-        self._failed: set[DerivedKind] = set()  # on which the reference failed at least once
+        self._fit = Counter[DerivedKind]()  # calls of a kind
+        self._failed = Counter[DerivedKind]()  # those for which the reference failed
 
-    def list_timed_steps(self) -> tuple[str, ...]:
-        """Call after all calls were made."""
-        timed = {kind for kind in self._fit - self._failed if kind.is_timed}
-        return tuple(kind.name for kind in self.reference.derived_kinds if kind in timed)
+    def add_timed_steps(self) -> Reference:
+        """Return the reference with kinds for timed calls. Call after all calls were made. What one kind reveals, such
+        as a mask without marks, others may have, too.
+        """
+        usual = [kind for kind, fit in self._fit.items() if kind.is_timed and MOST_FAILED * fit >= self._failed[kind]]
+        timed = tuple(kind.name for kind in self.reference.derived_kinds if kind in usual)
+        return replace(self.reference, timed_steps=timed, failing_steps=frozenset(timed if self._failed else ()))
 
     def make(self, kind: InputKind) -> tuple[Exercise, ...]:
         return self._make_derived(kind) if isinstance(kind, DerivedKind) else (self.make_declared(kind),)
@@ -129,10 +133,10 @@ class CallMaker:
                 if exercise is not None and (exercise.expected.is_calm or not self.reference.is_small):
                     break
         except ProblemError:
-            self._failed.add(kind)
+            self._failed[kind] += 1
         if exercise is None:
             return ()
-        self._fit.add(kind)
+        self._fit[kind] += 1
         if self.reference.compares_own_first:
             need = self.reference.need.count_worker_bytes(self.reference.footprint.kept_calls)
             self.reference.device.release_allocator_cache(needed_bytes=need)  # the worker may need it for the call

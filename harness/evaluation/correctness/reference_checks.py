@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,9 @@ from harness.tensors.values import (
     list_tensors,
     read_version,
 )
+
+if TYPE_CHECKING:
+    from harness.evaluation.correctness.reference import Reference
 
 INPUT_SHAPES = "shapes of what get_inputs() returns"
 OUTPUT_FORM = "structure, shapes or plain numbers of what forward returns"
@@ -229,6 +232,18 @@ def require_memory(loaded: LoadedProblem, needed_bytes: int, free_bytes: int, na
             f"{_name_file(loaded)}: an evaluation takes at least {needed_bytes >> 20} MiB of {name}, "
             f"{free_bytes >> 20} MiB are free; end other programs, take a larger device, or choose the small workload"
         )
+
+
+def does_succeed(reference: Reference, seed: int, step: str) -> bool:
+    """Return whether the reference succeeds with these inputs."""
+    known, key = reference.truths.succeeds, (seed, step)
+    if key not in known:
+        try:
+            reference.outputs_of(reference.make_inputs(*key))
+            known[key] = True
+        except ProblemError:
+            known[key] = False
+    return known[key]
 
 
 @contextmanager

@@ -151,6 +151,7 @@ class KeptTruths:
         self._truths: dict[TruthKey, Truth] = {}
         self.copied: frozenset[int] | None = None  # outputs that copied values in each call; None before the first
         self.calm: dict[TruthKey, tuple[bool, ...]] = {}  # outputs that hardly depend on roundings of the inputs
+        self.succeeds: dict[TruthKey, bool] = {}  # the reference, with inputs of kinds on some of which it fails
 
     def find(self, key: TruthKey | None) -> Truth | None:
         return None if key is None else self._truths.get(key)

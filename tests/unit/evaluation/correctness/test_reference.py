@@ -8,15 +8,18 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import pytest
 import torch
 
 from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.calls import keep_calm
+from harness.evaluation.correctness.planned_calls import Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
 from harness.evaluation.correctness.truth import Expected, KeptTruths
+from harness.evaluation.timing.chosen_calls import draw_seed
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
@@ -335,3 +338,27 @@ def test_outputs_beyond_float16_are_not_compared_for_16_bit_inputs(dtype):
         expected = Expected(partial(reference.truth_of, inputs))
         calm = keep_calm(reference, expected, None, find_kind("scaled"), int(factor))
         assert (calm is None) == grows
+
+
+def test_timed_inputs_of_kinds_that_fail_at_times_succeed():
+    forward = "if not mask.any(dim=1).all(): raise ValueError('an empty row')\n        return (x * mask) @ self.weight"
+    source = SOURCE.replace("(self, x)", "(self, x, mask)").replace("FORWARD", forward)
+    mask = "(torch.rand(300, 5) < 0.4).index_fill_(1, torch.tensor([2]), True)"
+    source = source.replace("- 0.5]", f"- 0.5, {mask}]")
+    loaded = load_problem(Problem(name="toy", suite="mine", source=source), "full")
+    exercises = Exercises(prepare_reference(loaded, CpuDevice(), 1, 2), count())
+    for index in range(len(exercises.steps)):
+        assert list(exercises.take(index)) is not None
+    reference = exercises.add_timed_steps()
+    assert reference.failing_steps == {*reference.timed_steps} > {"varied", "scaled"}
+    seeds = count()
+    for step in reference.timed_steps:
+        inputs = reference.make_timed_inputs(draw_seed(reference, seeds, step))
+        assert reference.outputs_of(inputs).tensors[0].isfinite().all()
+    usual = replace(reference, failing_steps=frozenset())
+    fails = [seed for seed in range(0, 400, 4) if usual.choose_timed_step(seed) != reference.choose_timed_step(seed)]
+    assert fails
+    for seed in fails:
+        assert reference.choose_timed_step(seed) == "as_given"
+        with pytest.raises(ProblemError, match="an empty row"):
+            reference.outputs_of(usual.make_timed_inputs(seed))
