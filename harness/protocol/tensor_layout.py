@@ -30,7 +30,7 @@ MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 SCALAR_TYPES = (bool, int, float, str, type(None))
 _LIMIT = 1 << 63
 _FORMATS = {"float": "<d", "int": "<q"}
-MOST_WORDS = 64
+MOST_WORDS = 1024
 NODE_TYPES = (list, tuple, dict, *SCALAR_TYPES)
 
 Tree = dict[str, Any]
