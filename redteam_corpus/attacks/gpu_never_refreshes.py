@@ -6,7 +6,6 @@ problem: gpu_refreshed_at_every_256th_call
 expected: wrong_value, suspect, no_gain
 device: gpu
 timed: yes
-known_open: States after more than 128 calls are not tried, and a counter may decide what any later call does.
 """
 
 import torch

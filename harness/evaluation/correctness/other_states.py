@@ -8,6 +8,7 @@ import copy
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
 IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
+PERIODS = 2**10 * 3**2 * 5**3  # a multiple of most numbers of calls after which something else is done
+PERIODIC = {"remainder", "fmod", "bitwise_and"}
+State = dict[str, Tensor]
+COUNTING = (torch.int64, torch.int32, torch.float32, torch.float64)  # in which `PERIODS` is exact
 LATER_S = 0.5  # for all calls
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
 HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
@@ -36,26 +41,31 @@ PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
 
 
 @torch.no_grad()
-def make_later_states(reference: Reference, source: random.Random) -> list[dict[str, Tensor]]:
+def make_later_states(reference: Reference, source: random.Random) -> list[State]:
     """Return states after several calls, the last after as many as possible, so that caches become full: one more call
-    succeeds from the last, and two from the others. Return none if weights alone change, not two calls succeed in
-    `LATER_S`, or the device has too little memory.
+    succeeds from the last, and two from the others. In one, counters end most periods after two calls. Return none if
+    weights alone change, not two calls succeed in `LATER_S`, or the device has too little memory.
     """
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
-    if device is None or not _has_room(reference, IN_TURN + CHOSEN + 2):
+    if device is None or not _has_room(reference, IN_TURN + CHOSEN + 3):
         return []
-    began_s, in_turn, chosen = time.monotonic(), list[dict[str, Tensor]](), list[dict[str, Tensor]]()
+    began_s, in_turn, chosen = time.monotonic(), list[State](), list[State]()
     state = last = reference.changing
     model = copy.deepcopy(reference.model).to(device)
-    write_state(model, state)
-    for made in range(MOST_CALLS + 1):
-        try:
+
+    def call_from(state: State, inputs: Sequence[Any]) -> State | None:
+        """Return the state after a call; None if it fails."""
+        write_state(model, state)
+        with suppress(ProblemError):
             run_reference(reference.loaded, model, copy_tensors(inputs, device))
-        except ProblemError:
-            break
-        after = read_state(model, state)
-        if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, after.values())):
+            after = read_state(model, state)
+            return after if all(map(_is_finite, after.values())) else None
+        return None
+
+    for made in range(MOST_CALLS + 1):
+        after = call_from(state, inputs)
+        if after is None or time.monotonic() - began_s > LATER_S:
             break
         if made == 0 and reference.dynamic and not _differ(state, after):
             return []  # only weights
@@ -67,7 +77,25 @@ def make_later_states(reference: Reference, source: random.Random) -> list[dict[
         last, state, inputs = state, after, reference.make_inputs(source.getrandbits(62))
     if last is reference.changing:
         return []
-    return [_move(one, reference.changing) for one in (*in_turn, *chosen, last)]
+    found = [*in_turn, *chosen, last]
+    far = _advance_counters(in_turn)
+    if far and watch_operators(reference, inputs).has(PERIODIC):
+        after = call_from(far, inputs)
+        found[-1:-1] = [far] * (after is not None and call_from(after, inputs) is not None)
+    return [_move(one, reference.changing) for one in found]
+
+
+def _advance_counters(states: Sequence[State]) -> State:
+    """Return a state two calls before `PERIODS`; nothing without a number that each call raises by a whole one."""
+    counters = State()
+    if len(states) < IN_TURN:
+        return counters
+    for name, one in states[0].items():
+        if one.numel() == 1 and one.dtype in COUNTING:
+            before, now, after = (float(state[name]) for state in states)
+            if (step := now - before) == after - now and step >= 1 and before % 1 == step % 1 == 0:
+                counters[name] = torch.full_like(one, PERIODS - 2 * step)
+    return states[0] | counters if counters else counters
 
 
 def watch_operators(reference: Reference, inputs: Sequence[Any]) -> OperatorUse:

@@ -129,6 +129,16 @@ def test_later_states_lie_after_any_number_of_calls():
     assert min(chosen) < 30 and max(chosen) > 100
 
 
+@pytest.mark.parametrize("period", [256, 100, 750])
+def test_a_state_lies_before_the_end_of_a_long_period(period):
+    update = "self.count += 1\n        return x * (1 + (self.count % PERIOD == 0))".replace("PERIOD", str(period))
+    reference = prepare(COUNTED.replace("STORED", "True").replace("self.count += len(calls) % 2 == 0", update))
+    begins = {int(state["count"]) % period for state in map(reference.make_timed_state, range(100))}
+    assert period - 1 in begins
+    without = prepare(COUNTED.replace("STORED", "True").replace("len(calls) % 2 == 0", "1"))
+    assert max(int(state["count"]) for state in map(without.make_timed_state, range(100))) <= 129
+
+
 @pytest.mark.parametrize("update", ["self.count += 0", "self.count = self.count * 1"])
 def test_state_of_a_large_problem_that_a_call_writes_counts_as_changed(update, monkeypatch):
     monkeypatch.setattr(module, "SMALL_BYTES", 0)
