@@ -39,6 +39,20 @@ def test_weights_packed_at_construction_are_wrong_where_weights_are_dynamic(eval
         assert "other_weights" in [trial.distribution for trial in evaluation.correctness.trials]
 
 
+@pytest.mark.parametrize(
+    ("init", "reason"),
+    [
+        ("self.other = nn.Linear(65, 48)", "the program has no linear.weight"),
+        ("self.linear = nn.Linear(65, 40)", "the program has [40, 65] float32 instead of [48, 65] float32 as linear"),
+    ],
+)
+def test_a_wrong_value_names_the_weights_that_do_not_match(evaluate, init, reason):
+    forward = "return torch.relu(next(self.children())(x))[:, :40].repeat(1, 2)[:, :48]"
+    evaluation = evaluate(write_candidate(forward, init=f"torch.manual_seed(0)\n{init}"), write_problem(**LINEAR))
+    assert evaluation.outcome == "wrong_value"
+    assert f"; the reference's weights were not loaded: {reason}" in evaluation.message
+
+
 def test_weights_that_are_all_ones_change_as_well(evaluate):
     norm = {"init": "self.norm = nn.LayerNorm(65)", "forward": "return self.norm(x)"}
     ignored = {"init": norm["init"], "forward": "return nn.functional.layer_norm(x, (65,))"}

@@ -67,6 +67,9 @@ def check_correctness(
     found = StepResult(correctness=correctness, findings=tuple(checker.findings))
     if failure is None:
         return found
+    if failure.outcome is Outcome.WRONG_VALUE and weights == "unmatched":
+        why = session.describe_unmatched(exercises.reference.state)
+        failure = replace(failure, message=f"{failure.message}; {why}")
     fatal = Finding(check=failure.check, severity="fatal", message=failure.message)
     return replace(found, outcome=failure.outcome, message=failure.message, findings=(*found.findings, fatal))
 
