@@ -231,8 +231,10 @@ def confirm_reported_times(timing: Timing) -> TimingResult:
 
 
 def _contradicts(gap: ClockGap, reported_us: float, *, disturbed: bool) -> bool:
-    gross = GROSS if disturbed or gap.resolution_us > DISTURBED_SHARE * reported_us else 1.0
-    return gap.certain_us > max(CONFIRMATION_SHARE * reported_us, MINIMUM_RESOLUTION_US) * gross
+    least_us = max(CONFIRMATION_SHARE * reported_us, MINIMUM_RESOLUTION_US)
+    if disturbed or gap.resolution_us > DISTURBED_SHARE * reported_us:
+        least_us = max(GROSS * least_us, gap.resolution_us)
+    return gap.certain_us > least_us
 
 
 def depends_on_clocks(low: float, reported_us: float, gaps: ClockGaps) -> bool:

@@ -134,6 +134,18 @@ def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
     assert confirm_reported_times(gross).outcome is Outcome.SUSPECT
 
 
+@pytest.mark.parametrize(("most_us", "outcome"), [(8000.0, None), (7000.0, Outcome.SUSPECT)])
+def test_unaccounted_time_that_scatters_as_much_as_it_exceeds_is_not_suspect(most_us, outcome):
+    source = random.Random(1)
+    blocks = [
+        replace(
+            block, candidate_evaluator_us=block.candidate_evaluator_us + source.uniform(10_000.0 - most_us, most_us)
+        )
+        for block in measure(baseline_us=200.0, candidate_us=120.0, blocks=24).blocks
+    ]
+    assert confirm_reported_times(summarise_blocks("eager", blocks, FLOOR)).outcome is outcome
+
+
 HIDDEN = st.floats(0.0, 90.0)
 
 
