@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,15 @@ from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensor
 if TYPE_CHECKING:
     from harness.evaluation.correctness.reference import Reference
 
+State = dict[str, Tensor]
+
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
 IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
 PERIODS = 2**10 * 3**2 * 5**3  # a multiple of most numbers of calls after which something else is done
-PERIODIC = {"remainder", "fmod", "bitwise_and"}
-State = dict[str, Tensor]
-COUNTING = (torch.int64, torch.int32, torch.float32, torch.float64)  # in which `PERIODS` is exact
+COUNTING = (torch.int64, torch.int32, torch.float32, torch.float64)  # in which that is exact
+PERIODIC = {"remainder", "fmod", "bitwise_and"}  # operators
 LATER_S = 0.5  # for all calls
+LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
 HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
 LEAST, MOST = 0.75, 1.25  # factors
@@ -96,6 +98,26 @@ def _advance_counters(states: Sequence[State]) -> State:
             if (step := now - before) == after - now and step >= 1 and before % 1 == step % 1 == 0:
                 counters[name] = torch.full_like(one, PERIODS - 2 * step)
     return states[0] | counters if counters else counters
+
+
+def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collection[str]) -> tuple[str, ...]:
+    """Return buffers that only later calls change, for example every second one. The calls run on the CPU, since they
+    may index beyond a state.
+    """
+    buffers = {name for name, _ in model.named_buffers()}
+    names = buffers & list_state(model).keys() - set(changing)
+    if not names:
+        return ()
+    copied = copy.deepcopy(model).to(HOST)
+    before = {name: tensor.clone() for name, tensor in list_state(copied).items() if name in names}
+    began_s = time.monotonic()
+    with suppress(ProblemError):
+        for seed in range(LATER_CALLS):
+            run_reference(loaded, copied, copy_tensors(loaded.make_inputs(seed, HOST)))
+            if time.monotonic() - began_s > LATER_CALLS_S:
+                break
+    now = list_state(copied)  # modules may replace their buffers
+    return tuple(name for name, tensor in before.items() if not has_same_bits(tensor, now[name]))
 
 
 def watch_operators(reference: Reference, inputs: Sequence[Any]) -> OperatorUse:

@@ -19,6 +19,7 @@ from harness.evaluation.correctness.comparison import are_surely_close, can_be_s
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
 from harness.evaluation.correctness.other_states import (
     draw_other_weights,
+    find_later_changes,
     list_dynamic,
     make_later_states,
     scale_state,
@@ -57,7 +58,6 @@ from harness.evaluation.correctness.truth import (
     copy_tensors,
     detach_tensors,
     estimate_float64_bytes,
-    find_later_changes,
     keep_on_host,
     list_state,
     run_and_compare_state,
@@ -389,13 +389,13 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     if may_share_memory(inputs, used):
         used = copy_tensors(used)
     versions = list_versions(used)
-    outputs, changing = run_and_compare_state(loaded, model, used)
+    is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
+    outputs, changing = run_and_compare_state(loaded, model, used, counts_written=is_large)
     require_device(loaded, outputs, device.torch_device)
     changes_inputs = loaded.problem.in_place or list_versions(used) != versions or have_changed(inputs, used)
     del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
-    is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
     later = () if is_large else find_later_changes(loaded, model, changing)
     dynamic = list_dynamic(loaded, model, state, input_seed, device) if loaded.problem.dynamic_weights else ()
     later = (*later, *(name for name in dynamic if name not in changing))
@@ -403,7 +403,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         del outputs
         inputs = seed_call(inputs, input_seed) if draws_numbers else inputs
         outputs, changing = run_and_compare_state(
-            loaded, model, copy_tensors(inputs, device.torch_device), others=later
+            loaded, model, copy_tensors(inputs, device.torch_device), others={*later, *changing}
         )
     if on_host or ROOMY * count_bytes(outputs.tensors) > device.measure_room().device_bytes:
         outputs = keep_on_host(outputs)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -39,7 +37,6 @@ from harness.tensors.values import (
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0
 USABLE_MEMORY_SHARE = 0.6
-LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 FIRST_ELEMENTS = 1 << 10
 PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 TruthKey = tuple[int, str]  # seed and kind of the inputs
@@ -270,21 +267,25 @@ def run_with_state(
 
 
 def run_and_compare_state(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, others: Collection[str] = ()
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    *,
+    others: Collection[str] = (),
+    counts_written: bool = False,
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """Return the outputs, and the state that the call wrote with its earlier values, which are restored: also where it
-    is equal, since other calls may change it. `others` count as written.
+    """Return the outputs, and the state that the call changed with its earlier values, which are restored. `others`
+    count as changed, and with `counts_written` all that was written, if only as it was: later calls may change it.
     """
     given = list_state(model)
-    versions = {name: (tensor.data_ptr(), read_version(tensor)) for name, tensor in given.items()}
+    marks = {name: _mark(tensor) for name, tensor in given.items()}
     before = {name: tensor.clone() for name, tensor in given.items()}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
-    written = {name for name, known in versions.items() if (own[name].data_ptr(), read_version(own[name])) != known}
+    if counts_written:
+        others = {*others, *(name for name, mark in marks.items() if _mark(own[name]) != mark)}
     changing = {
-        name: tensor
-        for name, tensor in before.items()
-        if name in others or name in written or not has_same_bits(tensor, own[name])
+        name: tensor for name, tensor in before.items() if name in others or not has_same_bits(tensor, own[name])
     }
     if changing:
         outputs = _add_state(outputs, {name: own[name] for name in changing})
@@ -292,24 +293,9 @@ def run_and_compare_state(
     return outputs, changing
 
 
-def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collection[str]) -> tuple[str, ...]:
-    """Return buffers that only later calls change, for example every second one. The calls run on the CPU, since they
-    may index beyond a state.
-    """
-    buffers = {name for name, _ in model.named_buffers()}
-    names = buffers & list_state(model).keys() - set(changing)
-    if not names:
-        return ()
-    copied = copy.deepcopy(model).to(HOST)
-    before = {name: tensor.clone() for name, tensor in list_state(copied).items() if name in names}
-    began_s = time.monotonic()
-    with suppress(ProblemError):
-        for seed in range(LATER_CALLS):
-            run_reference(loaded, copied, copy_tensors(loaded.make_inputs(seed, HOST)))
-            if time.monotonic() - began_s > LATER_CALLS_S:
-                break
-    now = list_state(copied)  # modules may replace their buffers
-    return tuple(name for name, tensor in before.items() if not has_same_bits(tensor, now[name]))
+def _mark(tensor: Tensor) -> tuple[int, int]:
+    """Return what changes if an operator writes the tensor, or a module replaces it."""
+    return tensor.data_ptr(), read_version(tensor)
 
 
 def _add_state(outputs: FlatOutputs, state: Mapping[str, Tensor]) -> FlatOutputs:

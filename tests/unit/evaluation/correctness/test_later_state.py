@@ -11,10 +11,9 @@ import torch
 from harness.domain import Problem
 from harness.evaluation.correctness import other_states
 from harness.evaluation.correctness import reference as module
-from harness.evaluation.correctness.other_states import make_later_states
+from harness.evaluation.correctness.other_states import find_later_changes, make_later_states
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.truth import find_later_changes
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
