@@ -185,6 +185,8 @@ def _print_settings(settings: dict[str, dict[str, str]]) -> None:
     from harness.report.terminal.tables import style_text
 
     for problem, in_force in settings.items():
+        if in_force.keys() == {"TAGS"}:  # as of each captured problem
+            continue
         stated = "; ".join(f"{name} {value}" for name, value in in_force.items())
         print_rich(style_text(f"settings of {problem}: {stated or 'none'}"))
 

@@ -54,10 +54,10 @@ def name_groups(groups: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _list_ends(path: str) -> list[str]:
-    """Return ends of the path that begin with a name, not with a number, shortest first."""
+    """Return ends of the path that begin with a name, not with a number, shortest first, and the whole path."""
     parts = path.split(".")
-    starts = [at for at in reversed(range(len(parts))) if not parts[at].isdigit()] or [0]
-    return [".".join(parts[at:]) for at in starts]
+    starts = [at for at in reversed(range(1, len(parts))) if not parts[at].isdigit()]
+    return [".".join(parts[at:]) for at in (*starts, 0)]
 
 
 def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> Iterator[str]:

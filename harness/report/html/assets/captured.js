@@ -21,18 +21,17 @@ function formatGain(gain) { return gain ? [`${gain.gain.toFixed(3)}×`, h("span"
 function capturedColumns(applied) {
   const text = (label, cell, wraps) => ({ label, cell, class: wraps ? "wraps" : "" });
   const number = (label, cell, title) => ({ label, number: true, cell, title });
-  const link = ({ problem }) => (problem ? h("a", { href: href("evaluations", { problem }) }, problem) : "–");
+  const link = ({ problem, reason }) => (problem ? h("a", { href: href("evaluations", { problem }) }, problem) : h("span", { class: "note" }, reason || "–"));
   const tried = ({ tried: counts }) => (counts ? `${counts.correct} of ${counts.candidates}` : "–");
   const factor = (value) => (value === null || value === undefined ? "–" : `${value.toFixed(3)}×`);
-  const result = ({ kernel, problem, reason }) => (kernel ? (kernel.reason ? kernel.reason : h("span", { class: "outcome correct" }, "applied")) : problem ? applied && "no correct kernel" : h("span", { class: "note" }, reason));
+  const result = ({ kernel, problem }) => (kernel ? kernel.reason || h("span", { class: "outcome correct" }, "applied") : problem && applied ? "no correct kernel" : "–");
   return [
-    text("module", ({ name }) => name),
+    text("module", ({ name }) => name, true),
     number("calls", ({ calls }) => formatNumber(calls), "Per call of the model"),
     number("time", ({ share }) => shareBar(share), "Share of a call's time, with the modules inside"),
-    number("of peak", ({ peak_fraction }) => formatShare(peak_fraction), "Share of the roofline that is reached"),
-    text("bound by", ({ bound }) => bound),
+    number("of peak", ({ peak_fraction, bound }) => [formatShare(peak_fraction), h("div", { class: "note" }, bound)], "Share of the roofline that is reached, and what bounds the module"),
     number("at most", ({ gain_limit }) => formatSpeedup(gain_limit), "Speedup of the model if these modules ran at the roofline"),
-    text("problem", link),
+    text("problem", link, true),
     number("correct", tried, "Correct candidates of those evaluated"),
     number("best alone", ({ tried: counts }) => formatSpeedup(counts && counts.best)),
     ...(applied ? [

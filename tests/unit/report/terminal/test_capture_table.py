@@ -45,10 +45,9 @@ def test_classes_of_several_lines_are_told_by_the_name_of_their_module(path, nam
 
 
 def test_modules_of_one_name_are_told_by_more_of_their_paths():
-    groups = [{"kind": "Conv2d", "problem": "", "paths": [path]} for path in ("up.0.conv", "down.0.conv")]
-    shown = render(make_record(*groups))
-    assert "up.0.conv" in shown
-    assert "down.0.conv" in shown
+    paths = ("up.0.conv", "down.0.conv", "1.norm", "2.norm")
+    shown = render(make_record(*({"kind": "Conv", "problem": "", "paths": [path]} for path in paths)))
+    assert all(f"Conv {path}" in shown for path in paths)
 
 
 def test_a_reason_is_stated_once():
