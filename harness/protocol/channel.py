@@ -282,7 +282,7 @@ class Doorbell:
     | 8 | worker | answer: the last completed signal |
     | 9 | worker | number of output tensors |
     | 16... | worker | device address of each output tensor |
-    | the last 1025 | evaluator | with a call: seed of torch's generators, if calls are seeded; numbers among inputs |
+    | the last 1025 | evaluator | with a call: seed of torch's generators, if calls are seeded; values among inputs |
 
     `descriptor` is a memory file of SIZE_BYTES, which stays open.
     """

@@ -1,7 +1,7 @@
 """Encodes values as a JSON tree whose tensor leaves refer to shared memory.
 
-Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]}, {"v": scalar}; of numbers
-that follow later {"float": i} and {"int": i} (word i).
+Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]}, {"v": scalar}; of values
+that follow later {"float": i} and {"int": i} (word i), {"long": [i, n]} and {"str": [i, n]} (n words from i on).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 SCALAR_TYPES = (bool, int, float, str, type(None))
 _LIMIT = 1 << 63
 _FORMATS = {"float": "<d", "int": "<q"}
+_END = b"\1"  # of a string
 MOST_WORDS = 1024
 NODE_TYPES = (list, tuple, dict, *SCALAR_TYPES)
 
@@ -190,19 +191,39 @@ def _unify_sequences(tree: Tree) -> Tree:
     return tree
 
 
-def take_numbers(tree: Tree, words: list[int]) -> Tree:
-    """Return the tree without its numbers, which are added to `words` of 64 bits. Larger ones, and more, stay."""
+def take_values(tree: Tree, words: list[int]) -> Tree:
+    """Return the tree without its numbers and strings, which are added to `words` of 64 bits. More of them stay."""
     ((kind, value),) = tree.items()
     if kind in ("list", "tuple"):
-        return {kind: [take_numbers(item, words) for item in value]}
+        return {kind: [take_values(item, words) for item in value]}
     if kind == "dict":
-        return {"dict": [[key, take_numbers(item, words)] for key, item in value]}
-    name = type(value).__name__
-    fits = name == "float" or (name == "int" and -_LIMIT <= value < _LIMIT)
-    if kind != "v" or not fits or len(words) == MOST_WORDS:
+        return {"dict": [[key, take_values(item, words)] for key, item in value]}
+    name, packed = _pack_value(value) if kind == "v" else ("", b"")
+    first, count = len(words), len(packed) // 8
+    if not packed or first + count > MOST_WORDS:
         return tree
-    words.append(int.from_bytes(struct.pack(_FORMATS[name], value), "little"))
-    return {name: len(words) - 1}
+    words.extend(struct.unpack(f"<{count}Q", packed))
+    return {name: first} if name in _FORMATS else {name: [first, count]}
+
+
+def _pack_value(value: object) -> tuple[str, bytes]:
+    if type(value) is float:
+        return "float", struct.pack(_FORMATS["float"], value)
+    if type(value) is str:
+        text = value.encode(errors="replace") + _END
+        return "str", text.ljust(-(-len(text) // 8) * 8, b"\0")
+    if type(value) is not int:
+        return "", b""
+    if -_LIMIT <= value < _LIMIT:
+        return "int", struct.pack(_FORMATS["int"], value)
+    return "long", value.to_bytes(value.bit_length() // 64 * 8 + 8, "little", signed=True)
+
+
+def _unpack_long(name: str, words: Sequence[int]) -> int | str:
+    packed = struct.pack(f"<{len(words)}Q", *words)
+    if name == "long":
+        return int.from_bytes(packed, "little", signed=True)
+    return packed.rstrip(b"\0")[: -len(_END)].decode(errors="replace")
 
 
 def _shift(tree: Tree, by: int) -> Tree:
@@ -227,6 +248,10 @@ def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0, *, words
         return tensors[value]
     if kind in _FORMATS and type(value) is int and 0 <= value < len(words):
         return struct.unpack(_FORMATS[kind], words[value].to_bytes(8, "little"))[0]
+    if kind in ("long", "str") and isinstance(value, list) and [type(one) for one in value] == [int, int]:
+        first, count = value
+        if 0 <= first < first + count <= len(words):
+            return _unpack_long(kind, words[first : first + count])
     if kind in ("list", "tuple") and isinstance(value, list):
         items = [rebuild_value(item, tensors, depth + 1, words=words) for item in value]
         return tuple(items) if kind == "tuple" else items

@@ -28,7 +28,7 @@ from harness.protocol import (
     storage_bytes,
 )
 from harness.protocol.channel import Mode, WorkerReply, WorkerRequest
-from harness.protocol.tensor_layout import MOST_KEPT, place_strided, take_numbers
+from harness.protocol.tensor_layout import MOST_KEPT, place_strided, take_values
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, explain_failure, require_kind
 from harness.sandbox.memory_limits import limit_worker
@@ -57,9 +57,9 @@ class PlacedInputs:
 
     @cached_property
     def announced(self) -> tuple[dict[str, Any], list[int]]:
-        """Return what a worker learns before the call, the tree without numbers; and what it learns with GO."""
+        """Return what a worker learns before the call, the tree without values; and what it learns with GO."""
         words = list[int]()
-        tree = take_numbers(self.tree, words)
+        tree = take_values(self.tree, words)
         return tree, [*([] if self.seed is None else [self.seed]), *words]
 
 
@@ -234,7 +234,7 @@ class WorkerClient:
         self._exchange.hear(WorkerReply.DISARMED)
 
     def tell_go(self, placed: PlacedInputs) -> int:
-        """Send GO with the numbers to a worker that may be stopped; return the clock. `await_called` must follow."""
+        """Send GO with the values to a worker that may be stopped; return the clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         signal = GO + b"".join(word.to_bytes(8, "little") for word in placed.announced[1])

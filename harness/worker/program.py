@@ -222,7 +222,7 @@ class Worker:
         return described | {"kind": WorkerReply.CALLED, "loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The signal carries the place of inputs and state, and numbers among inputs."""
+        """The signal carries the place of inputs and state, and values among inputs."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()
@@ -366,7 +366,7 @@ class Worker:
     def _divide(
         self, message: dict[str, Any], tensors: list[torch.Tensor], words: Sequence[int] = ()
     ) -> tuple[Any, list[list[torch.Tensor]]]:
-        """Return inputs and parts of the state. `words` are the seed of a call that has one, and numbers."""
+        """Return inputs and parts of the state. `words` are the seed of a call that has one, and values."""
         if message.get("seeded") and words:
             self._seed_call(words[0])
             words = words[1:]

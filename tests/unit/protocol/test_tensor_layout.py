@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from harness.domain import WireError
 from harness.protocol import ITEM_BYTES, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
-from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_WORDS, place_strided, row_major_stride, take_numbers
+from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_WORDS, place_strided, row_major_stride, take_values
 
 
 class Tensor:
@@ -46,16 +46,33 @@ def test_any_nesting_comes_back_as_it_was(value):
 def test_numbers_that_follow_later_are_not_in_the_tree(value):
     tree, tensors = flatten_value(value, is_tensor)
     words = []
-    announced = take_numbers(tree, words)
+    announced = take_values(tree, words)
     assert rebuild_value(announced, tensors, words=words) == value
     assert all(0 <= word < 1 << 64 for word in words) and len(words) <= MOST_WORDS
 
 
-def test_two_calls_that_differ_in_numbers_have_one_tree():
-    trees = [flatten_value([3, {"a": number}, True, "text", 1 << 70], is_tensor)[0] for number in (0.5, 2.5)]
+def test_two_calls_that_differ_in_values_have_one_tree():
+    values = (0.5, "one text", 1 << 70), (2.5, "another ", -(1 << 70))
+    trees = [flatten_value([3, {"a": number}, True, text, long], is_tensor)[0] for number, text, long in values]
     words = [[], []]
-    announced = [take_numbers(*pair) for pair in zip(trees, words, strict=True)]
-    assert announced[0] == announced[1] and words[0] != words[1] and len(words[0]) == 2
+    announced = [take_values(*pair) for pair in zip(trees, words, strict=True)]
+    nodes = [{"int": 0}, {"dict": [["a", {"float": 1}]]}, {"v": True}, {"str": [2, 2]}, {"long": [4, 2]}]
+    assert announced == [{"list": nodes}] * 2
+    assert words[0] != words[1] and len(words[0]) == 6
+
+
+@pytest.mark.parametrize("value", ["", "\0", "\1\0", "é" * 9, 2**63, -(2**63) - 1, 2**64, 2**127, -(2**127)])
+def test_strings_and_long_numbers_come_back_from_words(value):
+    words = [7]
+    announced = take_values(flatten_value((value,), is_tensor)[0], words)
+    assert len(words) > 1 and rebuild_value(announced, [], words=words) == (value,)
+    assert rebuild_value(announced, [], words=[0] * len(words)) in ((0,), ("",))  # before they arrive
+
+
+def test_longer_values_stay():
+    for value in ("x" * 8 * MOST_WORDS, 1 << 64 * MOST_WORDS):
+        tree, words = {"v": value}, []
+        assert (take_values(tree, words), words) == (tree, [])
 
 
 @given(VALUES)
