@@ -31,7 +31,7 @@ State = dict[str, Tensor]
 
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
 IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
-PERIODS = 2**10 * 3**2 * 5**3  # a multiple of most numbers of calls after which something else is done
+PERIODS = 2**10 * 3**2 * 5**3 * 7  # a multiple of most numbers of calls after which something else is done
 COUNTING = (torch.int64, torch.int32, torch.float32, torch.float64)  # in which that is exact
 PERIODIC = {"remainder", "fmod", "bitwise_and"}  # operators
 LATER_S = 0.5  # for all calls

@@ -128,7 +128,7 @@ def test_later_states_lie_after_any_number_of_calls():
     assert min(chosen) < 30 and max(chosen) > 100
 
 
-@pytest.mark.parametrize("period", [256, 100, 750])
+@pytest.mark.parametrize("period", [256, 100, 750, 168])
 def test_a_state_lies_before_the_end_of_a_long_period(period):
     update = "self.count += 1\n        return x * (1 + (self.count % PERIOD == 0))".replace("PERIOD", str(period))
     reference = prepare(COUNTED.replace("STORED", "True").replace("self.count += len(calls) % 2 == 0", update))
