@@ -110,6 +110,8 @@ def explain_failures(report: SearchReport) -> Iterator[str]:
 def _name_result(turn: Turn) -> str:
     if turn.same_as is not None:
         return f"same as turn {turn.same_as}"
+    if turn.is_copy:
+        return "a copy of the reference"
     timing = turn.evaluation.timing
     if timing is None:
         return turn.outcome.value

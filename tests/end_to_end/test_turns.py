@@ -131,6 +131,7 @@ def test_the_search_goes_on_after_an_answer_that_is_no_solution(arguments, call_
     solved = [(sample, outcome) for sample, turn, outcome in read_verdicts(tmp_path) if turn == 1]
     assert solved == [(sample, "correct") for sample in range(len(STRANGE))], done.stdout
     assert done.stdout.count("best: turn 1") == len(STRANGE)
+    assert "a copy of the reference > correct" in done.stdout
     told = [request["messages"][-1]["content"] for request in server.requests]
     assert any("the reference under another name" in text for text in told)
     assert any("holds no Python program" in text for text in told)
