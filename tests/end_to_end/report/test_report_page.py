@@ -352,3 +352,15 @@ def test_a_captured_model_is_shown_with_what_its_kernels_brought(write_report, o
     assert [word in modules for word in ("13.0%", "1 of 1", "8.80", "1.131", "1.139", "applied")] == [True] * 6
     assert "15.6 ms" in modes and "not measured: </script>" in modes
     assert "Losses of 1 step are off by 0.5 at most." in page.locator("section.card").first.inner_text()
+
+
+def test_each_tile_names_the_model_that_is_best_in_it(write_report, open_page):
+    def fill(store, generated):
+        for model, problem, speedup in (("fast", "add", 3.0), ("right", "add", 1.1), ("right", "mul", 1.2)):
+            store.record(material.make_evaluation(problem, speedup=speedup, model=model), material.SOURCE)
+        store.record(material.make_evaluation("mul", "wrong_value", model="fast"), material.SOURCE)
+
+    tiles = open_page(write_report(fill)).locator(".tile").all_inner_texts()
+    correct, _, speedup, _ = (tile.split("\n") for tile in tiles)
+    assert (correct[0], correct[-1]) == ("100.0%", "right")
+    assert (speedup[0][:4], speedup[-1]) == ("3.00", "1 kernel of fast")

@@ -31,11 +31,13 @@ function pickSection() {
 }
 
 // Labels are model names, with the prompt where names are ambiguous.
+function nameTurns({ turns }) { return turns > 1 ? `, ${turns} turns` : ""; }
+
 function labelGroups(groups) {
   const counts = d3.rollup(groups, (some) => some.length, (group) => group.model);
   groups.forEach((group, place) => {
     group.place = place;
-    group.label = counts.get(group.model) > 1 ? `${group.model}, ${group.prompt}` : group.model;
+    group.label = counts.get(group.model) > 1 ? `${group.model}, ${group.prompt}${nameTurns(group)}` : group.model;
   });
 }
 
@@ -59,14 +61,15 @@ function renderSections(current) {
 }
 
 function renderTiles(groups) {
-  const samples = d3.sum(groups, (group) => group.samples), best = groups[0];
+  const samples = d3.sum(groups, (group) => group.samples), best = (value) => d3.greatest(groups, (group) => value(group) ?? -1);
   const correct = d3.sum(groups, (group) => group.outcomes.correct || 0), suspect = d3.sum(groups, (group) => group.outcomes.suspect || 0);
   const timed = groups.some((group) => group.timed);
+  const correctMost = best((group) => group.fast["0"]), fastMost = best((group) => group.fast["1"]), fastest = best((group) => group.geometric_mean_speedup);
   const tile = (value, label, detail) => h("div", { class: "tile" }, h("div", { class: "value" }, value), h("div", {}, label), h("div", { class: "note" }, detail));
   return h("div", { class: "tiles" },
-    tile(formatShare(best.fast["0"]), "correct, best model", best.label),
-    timed && tile(formatShare(best.fast["1"]), "fast_1, best model", best.label),
-    timed && tile(formatSpeedup(best.geometric_mean_speedup, best.clock), "mean speedup, best model", best.timed ? `over ${plural(best.timed, "timed kernel")}` : "nothing timed"),
+    tile(formatShare(correctMost.fast["0"]), "correct, best model", correctMost.label),
+    timed && tile(formatShare(fastMost.fast["1"]), "fast_1, best model", fastMost.label),
+    timed && tile(formatSpeedup(fastest.geometric_mean_speedup, fastest.clock), "mean speedup, best model", `${plural(fastest.timed, "kernel")} of ${fastest.label}`),
     tile(`${formatNumber(correct)} of ${formatNumber(samples)}`, "samples correct", suspect ? `${plural(suspect, "sample")} suspect` : "none suspect"));
 }
 
@@ -84,7 +87,7 @@ function leaderColumns(section, timed) {
   const number = (name, label, key, cell, title) => ({ name, label, number: true, key, cell, title });
   return [
     number("place", "#", (g) => g.place, (g) => String(g.place + 1), "Rank: by fast_1, then correctness, then mean speedup"),
-    { name: "model", label: "model", key: (g) => g.model, class: "wraps", cell: (g) => [swatch(colourOfGroup(g.place)), h("a", { href: href("evaluations", { model: g.model, section }) }, g.model), h("span", { class: "note" }, ` ${g.prompt}${g.turns > 1 ? `, ${g.turns} turns` : ""}`)] },
+    { name: "model", label: "model", key: (g) => g.model, class: "wraps", cell: (g) => [swatch(colourOfGroup(g.place)), h("a", { href: href("evaluations", { model: g.model, section }) }, g.model), h("span", { class: "note" }, ` ${g.prompt}${nameTurns(g)}`)] },
     number("correct", "correct", (g) => g.fast["0"], (g) => shareBar(g.fast["0"], g.correct_low, g.correct_high), "Share of all problems, expected for one sample"),
     ...(timed ? [
       number("fast_1", "fast_1", (g) => g.fast["1"], (g) => shareBar(g.fast["1"]), "Share of all problems that are correct and faster than the baseline"),
