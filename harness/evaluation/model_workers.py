@@ -342,7 +342,7 @@ class ModelWorkers:
             count = attributing * (attributes and not times) + TIMED_WORKERS * (times and not kept)
             count = max(count, 0 if attributes else 1)  # one for the next case; replays need none
             rounds = count_rounds(1e6 * reference.call_s / FASTEST)
-            replayers = 2 * rounds - max((len(one.replayers) for one in kept), default=0)
+            replayers = 2 * rounds + reference.requires_same_bits - max((len(one.replayers) for one in kept), default=0)
             self.ahead.prepare(count, replayers if times else 0)
 
     @contextmanager
