@@ -133,6 +133,13 @@ def test_of_several_cases_only_the_worst_is_told_beside_the_mean(turn_of, render
     assert "tall" not in text
 
 
+def test_a_gain_is_asked_for_only_where_time_is_measured(turn_of, render):
+    assert "exceed the interval" in render(turn_of(0, "correct", 2.0))
+    untimed = render(turn_of(0, "correct"))
+    assert "interval" not in untimed
+    assert "not measured here" in untimed
+
+
 def test_a_copy_of_the_reference_is_no_solution(turn_of, render):
     assert "The program is the reference under another name" in render(turn_of(0, "correct", is_copy=True))
 
