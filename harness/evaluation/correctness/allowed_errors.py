@@ -79,9 +79,12 @@ CHAIN, FURTHER_ROUNDINGS = 2.0, 12.0
 WITHIN_SEEDS, WITHIN_ROUNDINGS = (5, 6, 7, 8), 5
 # Of inputs and weights, for conditioning: seed, roundings, least share. Factors in three narrower parts have the digits
 # that the last one leaves; a logarithm that is added to a maximum errs as if all values had moved alike (no seed). Of
-# opposite moves one makes two values more alike.
+# opposite moves one makes two values more alike, and one moves a value beyond a step that is near.
 NEARBY = 1 / 4
-MOVES = ((0, 1, 0.0), (1, 1, 0.0), (2, 64, 0.0), (None, 1, 0.0), *((seed, 1, NEARBY) for seed in (3, -3, 4, -4)))
+MOVES = (
+    *((0, 1, 0.0), (1, 1, 0.0), (2, 64, 0.0), (-2, 64, 0.0), (None, 1, 0.0)),
+    *((seed, 1, NEARBY) for seed in (3, -3, 4, -4)),
+)
 
 
 @dataclass(frozen=True, slots=True)

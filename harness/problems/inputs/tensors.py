@@ -92,12 +92,12 @@ def perturb(value: object, seed: int | None, roundings: int = 1, least: float = 
         for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
             signs = torch.randint(2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
             signs = signs.mul_(2).sub_(1) if seed is not None else signs.fill_(1)
+            signs.mul_(math.copysign(1, seed or 1))
             step = torch.finfo(part.dtype).eps * (0.5 if part.element_size() == 2 else roundings)
             moved = torch.addcmul(part, part, signs, value=step)
             if least:
                 shares = torch.rand(part.shape, generator=generator, device=part.device).to(part.dtype) * signs
-                shares.mul_(math.copysign(least, seed or 1))
-                moved = part + shares * torch.where(part == 0, part.abs().mean(), part)
+                moved = part + shares.mul_(least) * torch.where(part == 0, part.abs().mean(), part)
             part.copy_(torch.where(part.isfinite(), moved, part))
 
 

@@ -10,7 +10,7 @@ from harness.domain import InputContract, Problem
 from harness.problems.inputs import tensors
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.sparse import ALIKE, FILL, FILLED, TOGETHER
-from harness.problems.inputs.tensors import FEW
+from harness.problems.inputs.tensors import FEW, perturb
 from harness.problems.inputs.traits import InputTraits, exchange_part, exchange_slices
 from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse
 
@@ -340,3 +340,15 @@ def test_values_beside_a_mask_are_large_and_negative():
         find_kind("shifted").change((changed := given.clone(),), traits, torch.Generator().manual_seed(seed))
         assert -(2.0**20) < changed.min() < -(2.0**12)
         assert bool((changed == given).logical_or(changed < 0).all())
+
+
+@pytest.mark.parametrize(("roundings", "least"), [(1, 0.0), (64, 0.0), (1, 0.25)])
+def test_a_negative_seed_moves_values_the_opposite_way(roundings, least):
+    given = torch.randn(4096, dtype=torch.float64)
+    moves = []
+    for seed in (2, -2):
+        moved = given.clone()
+        perturb([moved], seed, roundings, least)
+        moves.append(moved - given)
+    assert torch.allclose(moves[0], -moves[1], rtol=1e-3, atol=1e-18)
+    assert (moves[0] != 0).all() and 0.4 < (moves[0] > 0).double().mean() < 0.6
