@@ -41,7 +41,7 @@ def test_the_search_of_the_page_about_turns_runs(tmp_path, clean_environment_for
         r"^```python\n(.*?)^```$", (ROOT / "docs" / "turns.md").read_text(), re.DOTALL | re.MULTILINE
     )
     assert len(example.splitlines()) < 40
-    (tmp_path / "example.py").write_text(example.replace("turns=6", 'turns=2, workload="small", time=False'))
+    (tmp_path / "example.py").write_text(example.replace("turns=6", "turns=2, time=False"))
     right = (ROOT / "recordings" / "repair" / "cpp" / "softmax" / "0" / "turn-1" / "completion.md").read_text()
     server = ChatServer(lambda number, request: reply_with("I cannot." if number == 1 else right))
     with server.running():
