@@ -20,3 +20,6 @@ def get_inputs():
 
 def get_init_inputs():
     return []
+
+
+INPUTS = {"q": "real", "k": "real", "v": "real", "mask": {"kind": "mask", "structure": "nonempty"}}
