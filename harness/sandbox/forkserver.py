@@ -157,6 +157,8 @@ class Forkserver:
         self.used_s = stopped["server_ns"] / 1e9
         if stopped["running"]:
             raise StillRunning(f"{stopped['running']} of its processes kept running after SIGSTOP")
+        if stopped["ran_while_stopped"]:
+            raise StillRunning("its processes ran while they were stopped")
         return stopped
 
     def resume(self, pid: int) -> None:

@@ -106,8 +106,7 @@ def continue_and_stop(process):
 
 
 def is_restless(held, pid):
-    """Whether it is found so when it has been let go on three times."""
-    return pause(held, pid)["running"] > 0
+    return pause(held, pid)["ran_while_stopped"]
 
 
 def test_stopped_process_stays_stopped(start):
@@ -151,3 +150,15 @@ def test_who_is_restless_three_times_does_not_let_itself_be_stopped(start, runni
         continue_and_stop(running[pid])
         held.resume()
     assert is_restless(held, pid)
+
+
+def test_a_few_of_many_stops_may_be_the_machines_fault(start, running):
+    pid = start(HIDES_ITS_WORK.replace("os.wait()", "pass"))
+    held = PauseControl(pid, set())
+    for number in range(30):
+        assert pause(held, pid)["running"] == 0
+        if number % 10 == 0:
+            continue_and_stop(running[pid])
+        held.resume()
+    assert held._stop_violations == 3
+    assert not is_restless(held, pid)
