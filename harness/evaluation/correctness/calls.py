@@ -160,7 +160,7 @@ class CallMaker:
         expected = keep_calm(self.reference, self.expect(inputs, kind, seed), perturbed, kind, seed)
         if expected is None:
             return None
-        return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=expected, kind=kind)
+        return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=expected, kind=kind.take_variant(seed))
 
 
 def select_calm(reference: Reference, expected: Expected, seed: int, kind: InputKind) -> Expected | None:

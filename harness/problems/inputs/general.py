@@ -5,6 +5,7 @@ each row, marks that come first, whole numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "pro
 EXTREME_ONE_IN = 4  # changed integers
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 LEAST_SHARE = 0.75  # of equal elements
+NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
 MASKS_OF = 4  # changes of zeros or ones alone: all but one of so many
 
 
@@ -64,6 +66,8 @@ class General(DerivedKind):
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         contracts = (contract for _, contract in traits.pair(inputs))
         changes = {**_CHANGES, **_LIMITS} if self.changes_all(generator.initial_seed()) else _CHANGES
+        if draw(2, generator):
+            changes = {**changes, "real": partial(_approach_bound, is_high=bool(draw(2, generator)))}
         changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator, changes))
         return changed
 
@@ -338,6 +342,20 @@ def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tenso
     if draw(2, generator):
         ends.fill_(max(draw_near_end(rows.size(-1), generator), least))
     return _gather(torch.where(places < ends, first, rows[..., -1:]), given, contract)
+
+
+def _approach_bound(given: Tensor, contract: InputContract, generator: Generator, *, is_high: bool) -> Tensor:
+    """Move all values, of each argument alike, towards the lower or the upper bound: weak effects add up over many
+    elements.
+    """
+    if not contract.states_bounds:
+        return _change_reals(given, contract, generator)
+    bounds = [float(bound) for bound in (contract.low, contract.high) if bound is not None]
+    bound, changed = bounds[-is_high], given.clone()
+    share = 0.5 ** NEAR_A_BOUND[draw(len(NEAR_A_BOUND), generator)]
+    for part in split_for_device(changed):
+        part.copy_(bound + (part - bound) * share)
+    return changed
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:

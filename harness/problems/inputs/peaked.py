@@ -27,6 +27,9 @@ MOST_BESIDE_ZERO = {2: 7.5, 4: 12.0, 8: 12.0}
 # one rounding. In 16 bits products of such terms still have some digits.
 HIGHEST, HIGHEST_OF_FEW, FEW_TERMS, HIGHEST_IN_16_BITS = 14.5, 15.9, 1200, 12.5
 NEARLY_EQUAL, SPREAD = 0.5, 8.0  # or less is the distance of the others from zero
+# Or so little that roundings of their exponentials to a narrower format err in one direction; those of float32 sums of
+# as many terms still do not, if the others have half of the weight or more.
+ALIKE, MOST_ALIKE, ALIKE_ONE_IN = 2.0**-11, 4096, 3
 NEAR_ZERO = 0.75  # further than `NEARLY_EQUAL`: of terms added to 1 the logarithm has their roundings
 USUALLY = 4  # in all but one of so many calls
 OVERFLOWING = 128  # and a little more: two such products, of which a program must subtract the larger one
@@ -66,6 +69,9 @@ class Peaked(DerivedKind):
         for tensor in tensors:
             weights = [one for one in traits.weights if is_usual and one.size(-1) == tensor.size(-1)]
             distance = SPREAD if form == SPREAD_OUT and not weights else NEARLY_EQUAL
+            may_be_alike = form != SPREAD_OUT and not weights and tensor.element_size() > 2
+            if may_be_alike and max(tensor.shape) <= MOST_ALIKE and not draw(ALIKE_ONE_IN, generator):
+                distance = ALIKE
             is_narrow = traits.returns_16_bits and tensor.element_size() == 2
             _raise_elements(
                 tensor, indices, weights, generator, is_whole=is_whole, is_narrow=is_narrow, distance=distance
@@ -147,7 +153,9 @@ def _raise_elements(
         tensor.scatter_(dim, places, torch.where(chosen, 0.0, tensor.gather(dim, places)))
     lowers = not weights and bool(is_narrow or draw(2, generator))
     most, most_of_all = MOST_AMONG_OTHERS[tensor.element_size()], MOST
-    if is_narrow:
+    if distance == ALIKE:
+        most = most_of_all = 0.0
+    elif is_narrow:
         most = most_of_all = MOST_NEAR_ZERO if lowers else MOST_IN_16_BITS
     heights = _draw_heights(one.shape, size, generator, most, most_of_all)
     heights = torch.where(chosen, heights.clamp_(distance, HIGHEST if size > FEW_TERMS else HIGHEST_OF_FEW), 0)

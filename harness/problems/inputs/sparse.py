@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_continuous
 from harness.problems.inputs.tensors import (
     FEW,
     PATTERNS,
@@ -27,7 +27,7 @@ NEARLY_ZERO = (1e-6, 1e-4)
 LEAST_ELEMENTS = 256
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 SMALLEST_POWER, SMALLEST_OF_VARIANCES = 8, 5  # with weights, so many times half as many or fewer
-NEARLY, FILLED, TOGETHER, ALIKE = range(4)  # variants
+NEARLY, FILLED, TOGETHER, ALIKE = range(4)  # variants; the others have one tensor of zeros
 JOINED = 4  # all but one of so many tensors of one shape
 REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
@@ -49,6 +49,9 @@ class Sparse(DerivedKind):
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         is_usable = is_continuous(traits) and not traits.problem.backward
         return is_usable and bool(self.list_allowed(traits, inputs))
+
+    def take_variant(self, seed: int) -> InputKind:
+        return self if self.find_variant(seed) in (NEARLY, FILLED, ALIKE) else ZEROS
 
     def allows(self, contract: InputContract) -> bool:
         return contract.is_free and any(_is_within(value, contract) for value in (0.0, FILL))
@@ -80,6 +83,13 @@ class Sparse(DerivedKind):
             share = share if variant == NEARLY and not traits.has_state else 0.0
             _fill_most(chosen, max(few >> draw(most + 1, generator), 1), share, value, generator)
         return inputs
+
+
+class _Zeros(Sparse):
+    makes_terms_alike = False
+
+
+ZEROS = _Zeros()
 
 
 def _fill_most(tensors: Sequence[Tensor], few: int, share: float, value: float, generator: torch.Generator) -> None:

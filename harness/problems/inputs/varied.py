@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,14 +20,20 @@ PIECEWISE = {
     "remainder", "atan2", "grid_sampler_2d", "grid_sampler_3d", "copysign", "sgn", "heaviside", "floor_divide", "eq",
     "ne", "gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf",
 }  # fmt: skip
+# Approximations of these differ from them most where they have almost reached their limits: far from zero, but where
+# exponentials and their squares still have digits.
+SATURATING = {"gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf", "elu"}
+TAIL = 20.0
 FACTORS = (8.0, 4.0)  # one of them in each call: the larger one makes some results depend on roundings
+SIGNED_ONE_IN = 4  # of the calls that change whole inputs, if values of one sign may keep it
 LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is scattered, but at least so many
 
 
 class Varied(DerivedKind):
     """Changes scattered elements or a stretch, in all calls to both signs if `PIECEWISE` operators take inputs, in
     three of four if they take what follows these, else in half: the size of sums of values of one sign hides errors of
-    narrower formats.
+    narrower formats. If whole inputs change and keep their signs, all values are as much larger: gates stay open, so
+    that outputs depend on early steps. Scattered values reach the tails of functions that inputs are given to.
     """
 
     name = "varied"
@@ -38,16 +45,39 @@ class Varied(DerivedKind):
         return is_free and bool(self.list_allowed(traits, inputs))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        use, is_whole = traits.use, self.changes_all(generator.initial_seed())
         factor, is_signed = FACTORS[draw(len(FACTORS), generator)], bool(draw(2, generator))
-        is_signed |= traits.use.has(PIECEWISE, on_input=True)
-        is_signed |= traits.use.has(PIECEWISE, follows_input=True) and bool(draw(2, generator))
-        is_scattered = is_signed and not self.changes_all(generator.initial_seed())
+        is_signed |= use.has(PIECEWISE, follows_input=True) and bool(draw(2, generator))
+        is_signed &= not is_whole or not draw(SIGNED_ONE_IN, generator)
+        is_signed |= use.has(PIECEWISE, on_input=True)
+        reaches_tails = use.has(SATURATING, on_input=True)
         for tensor, contract in self.list_allowed(traits, inputs):
             has_both_signs = not contract.is_never_negative and (is_signed or has_negative(tensor))
-            sizes = [sign * size for sign in (1.0, -1.0)[: 1 + has_both_signs] for size in (1.0, factor)]
-            vary = _vary_scattered if is_scattered and is_dense(tensor) else _vary_stretch
-            vary(tensor, torch.tensor(sizes, dtype=tensor.dtype, device=tensor.device), generator)
+            if is_whole and not is_signed:
+                _vary_all(tensor, _make_factors(tensor, [factor]), generator)
+            elif is_signed and not is_whole and is_dense(tensor):
+                largest = max(factor, _reach_tails(tensor)) if reaches_tails else factor
+                _vary_scattered(tensor, _make_factors(tensor, [1.0, largest], has_both_signs), generator)
+            else:
+                _vary_stretch(tensor, _make_factors(tensor, [1.0, factor], has_both_signs), generator)
         return inputs
+
+
+def _make_factors(tensor: Tensor, sizes: Sequence[float], has_both_signs: bool = False) -> Tensor:
+    signed = [sign * size for sign in (1.0, -1.0)[: 1 + has_both_signs] for size in sizes]
+    return torch.tensor(signed, dtype=tensor.dtype, device=tensor.device)
+
+
+def _reach_tails(tensor: Tensor) -> float:
+    """Return the power of two by which the largest value becomes at most `TAIL`."""
+    largest = max(float(part.abs().max()) for part in split_for_device(tensor))
+    is_usable = 0 < largest < math.inf and tensor.dtype is not torch.float16
+    return 2.0 ** math.floor(math.log2(TAIL / largest)) if is_usable else 1.0
+
+
+def _vary_all(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:
+    for part in split_for_device(tensor):
+        part.copy_(_multiply(part, factors, generator))
 
 
 def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:

@@ -1,5 +1,6 @@
 """Variations of given inputs that show hidden work."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -9,10 +10,10 @@ import torch
 from harness.domain import InputContract, Problem
 from harness.problems.inputs import tensors
 from harness.problems.inputs.kinds import find_kind
-from harness.problems.inputs.sparse import ALIKE, FILL, FILLED, TOGETHER
+from harness.problems.inputs.sparse import ALIKE, FILL, FILLED, NEARLY, TOGETHER
 from harness.problems.inputs.tensors import FEW, perturb
 from harness.problems.inputs.traits import InputTraits, exchange_part, exchange_slices
-from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse
+from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse, Terms
 
 RAISED = OperatorUse(frozenset(), raised=frozenset({0}))
 TRAITS = InputTraits(problem=Problem(name="p", suite="s", source=""), use=RAISED)
@@ -50,6 +51,51 @@ def test_varied_values_of_one_sign_keep_it_in_half_of_the_calls():
     assert 4 <= kept <= 12
     assert not any((vary(given.clone(), "varied", seed, RECTIFIED) >= 0).all() for seed in range(8))
     assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
+
+
+def test_whole_values_that_keep_their_sign_are_as_much_larger():
+    given = torch.rand(40, 50)
+    ratios = [vary(given.clone(), "varied", seed) / given for seed in range(40)]
+    larger = [max(float((each == factor).float().mean()) for factor in (4.0, 8.0)) for each in ratios]
+    assert 6 <= sum(share > 0.99 for share in larger) <= 18
+
+
+SIGMOID = OperatorCall(name="sigmoid", overload="", on_input=True, converts_to_integers=False, terms=1)
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [(torch.float32, 10, 20), (torch.float16, 3, 8.1)])
+def test_scattered_values_reach_the_tails_of_functions(dtype, low, high):
+    given, traits = torch.rand(200, 500).to(dtype), replace(TRAITS, use=OperatorUse(frozenset([SIGMOID])))
+    largest = max(float(vary(given.clone(), "varied", seed, traits).abs().max()) for seed in range(20))
+    assert low < largest < high
+    assert max(float(vary(given.clone(), "varied", seed).abs().max()) for seed in range(20)) < 8.1
+
+
+def make_leading(added):
+    return replace(TRAITS, is_known=True, returns_floats=True, use=OperatorUse(frozenset(), Terms(added=added)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_values_have_the_same_leading_digits_in_half_of_the_calls(dtype):
+    given = torch.randn(3000).to(dtype)
+    shares = {500: [], 1 << 20: []}
+    for added, seed in itertools.product(shares, range(20)):
+        changed = vary(given.clone(), "biased", seed, make_leading(added))
+        assert torch.equal(changed.sign(), given.sign())
+        leading = (changed.double().frexp().mantissa.abs() * 2**13).floor()
+        shares[added].append(float((leading == leading.median()).double().mean()))
+    assert 5 <= sum(share > 0.8 for share in shares[500]) <= 15
+    assert max(shares[1 << 20]) < 0.5  # float32 sums of as many such terms would err in one direction, too
+
+
+@pytest.mark.parametrize("compute", [torch.square, torch.exp, torch.abs])
+def test_results_for_values_of_the_same_digits_err_in_one_direction(compute):
+    given, biases = torch.randn(4000), []
+    for values in (given, *(vary(given.clone(), "biased", seed, make_leading(500)) for seed in range(20))):
+        exact = compute(values)
+        biases.append(abs(float((exact.bfloat16().float() - exact).sum() / exact.sum())))
+    assert biases[0] < 1e-4
+    assert max(biases) > 5e-4
 
 
 @pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 24), (torch.float16, 3), (torch.bfloat16, 3)])
@@ -108,6 +154,14 @@ def test_all_but_few_elements_are_equal_also_where_values_are_positive():
             assert torch.equal(changed, given)  # nothing shows that zero is allowed
     assert min(kept) <= FEW
     assert max(kept) > 64
+
+
+def test_sums_of_mostly_zeros_lose_no_more_than_others():
+    kind = find_kind("sparse")
+    for seed in range(40):
+        has_zeros = kind.find_variant(seed) not in (NEARLY, FILLED, ALIKE)
+        assert kind.take_variant(seed).makes_terms_alike is not has_zeros
+        assert kind.take_variant(seed).by_peak
 
 
 def test_slices_are_alike_at_times_and_keep_values_at_the_same_places():

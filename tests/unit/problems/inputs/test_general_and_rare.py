@@ -240,6 +240,22 @@ def test_the_ends_of_a_stated_range_are_written(dtype):
     assert sum(bool(((one != 0) & (one > -100) & (one < 200)).any()) for one in changed) >= 15
 
 
+def test_all_values_approach_the_same_end_of_their_ranges_at_times():
+    one, other = (InputContract(argument=name, low=-0.5, high=0.5, is_stated=True) for name in "ab")
+    traits = InputTraits(problem=PROBLEM, contracts=(one, other, InputContract(argument="c", low=1, is_stated=True)))
+    ends = set()
+    for seed in range(40):
+        given = (torch.rand(300) - 0.5, torch.rand(300) - 0.5, 1.2 + torch.rand(300))
+        a, b, c = GENERAL.change(given, traits, torch.Generator().manual_seed(seed))
+        assert bool((a.abs() <= 0.5).all())
+        assert bool((c >= 1).all())
+        if float(c.max()) < 1.2:
+            assert float(a.std()) < 0.05
+            assert float(a.mean() * b.mean()) > 0.15
+            ends.add(float(a.mean()) > 0)
+    assert ends == {False, True}
+
+
 def test_whole_rows_of_a_mask_are_set_or_cleared():
     _, changed = state(torch.rand(60, 70) < 0.5, kind="mask")
     assert sum(bool(one.all(1).any() or (~one).all(1).any()) for one in changed) >= 3

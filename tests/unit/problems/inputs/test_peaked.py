@@ -29,6 +29,16 @@ def test_the_class_that_an_index_names_has_most_of_the_weight():
     assert 5e-5 < min(loss.min() for loss in losses) < 1e-2
 
 
+def test_roundings_of_the_other_terms_add_up_at_times():
+    biases, given = [], torch.randn(50, 1000)
+    for seed in (None, *WHOLE):
+        logits = given if seed is None else change(seed, given.clone())[0]
+        others = torch.exp(logits - logits.amax(1, keepdim=True)).sort(dim=1).values[:, :-1]
+        biases.append(float((others.bfloat16().float().sum() / others.sum() - 1).abs()))
+    assert biases[0] < 1e-5
+    assert max(biases) > 2e-4
+
+
 @pytest.mark.parametrize(("dtype", "least"), [(torch.float32, 5e-7), (torch.bfloat16, 4e-4)])
 def test_one_key_has_the_weight_and_no_value_unless_exponentials_overflow(dtype, least):
     rests, largest = [], []
