@@ -14,8 +14,8 @@ from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import CpuDevice, Device
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.model_session import ModelSession, open_session
-from harness.sandbox.worker_client import Program
+from harness.sandbox.model_session import ModelSession, fits, open_session
+from harness.sandbox.worker_client import Program, describe
 from harness.tensors.outputs import FlatOutputs
 
 
@@ -24,6 +24,15 @@ def construct_model(session: ModelSession, reference: Reference, *, compile_mode
     loaded = reference.loaded
     session.construct(reference.seed, loaded.init_inputs, compile_mode=compile_mode, **describe_construction(loaded))
     return session.match_weights(reference.state)
+
+
+def describe_unmatched(session: ModelSession, reference: Reference) -> str:
+    """Say of weights that do not match which one is the first."""
+    wanted = {name: describe(tensor) for name, tensor in reference.state.items()}
+    name = next(name for name, spec in wanted.items() if not fits(session.state.get(name), spec))
+    own, spec = session.state.get(name), wanted[name]
+    has = "no" if own is None else f"{list(own.shape)} {own.dtype} instead of {list(spec.shape)} {spec.dtype} as"
+    return f"the reference's weights were not loaded: the program has {has} {name}"
 
 
 def describe_construction(loaded: LoadedProblem) -> dict[str, Any]:

@@ -115,14 +115,6 @@ class ModelSession:
         self.write_weights(reference)
         return "loaded"
 
-    def describe_unmatched(self, reference: dict[str, Tensor]) -> str:
-        """Say of weights that do not match which one is the first."""
-        wanted = {name: describe(tensor) for name, tensor in reference.items()}
-        name = next(name for name, spec in wanted.items() if not fits(self.state.get(name), spec))
-        own, spec = self.state.get(name), wanted[name]
-        has = "no" if own is None else f"{list(own.shape)} {own.dtype} instead of {list(spec.shape)} {spec.dtype} as"
-        return f"the reference's weights were not loaded: the program has {has} {name}"
-
     def hold_state(self, state: dict[str, Tensor]) -> None:
         """Calls begin with this state after `reset_state`. Raises CandidateFailure (wrong_value) if some is missing."""
         own = match_state(self.state, {name: describe(tensor) for name, tensor in state.items()})

@@ -25,6 +25,7 @@ from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, list_state, trust_outputs
+from harness.evaluation.model_construction import describe_unmatched
 from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.protocol import TensorSpec, have_same_nesting
@@ -68,7 +69,7 @@ def check_correctness(
     if failure is None:
         return found
     if failure.outcome is Outcome.WRONG_VALUE and weights == "unmatched":
-        why = session.describe_unmatched(exercises.reference.state)
+        why = describe_unmatched(session, exercises.reference)
         failure = replace(failure, message=f"{failure.message}; {why}")
     fatal = Finding(check=failure.check, severity="fatal", message=failure.message)
     return replace(found, outcome=failure.outcome, message=failure.message, findings=(*found.findings, fatal))
@@ -314,14 +315,6 @@ def compare_expected(
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
         return None, Trial(distribution=label, passed=True, elements=elements)
     return compare_run(run, expected.truth, reference, label, kind=kind, accepted=accepted, refine=refine)
-
-
-def compare_call(
-    session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, label: str
-) -> tuple[Outcome | None, Trial, Run]:
-    """Make one call from the current state; compare its outputs and the state after it."""
-    run = session.call(inputs, reference.device)
-    return *compare_run(run, truth, reference, label), run
 
 
 def _say_where(trial: Trial) -> str:

@@ -24,7 +24,7 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.domain.options import TimeLimits
-from harness.evaluation.correctness.checks import compare_call
+from harness.evaluation.correctness.checks import compare_run
 from harness.evaluation.correctness.reference import Reference, prepare_reference
 from harness.evaluation.emulated.findings import (
     INTERPRETER,
@@ -145,7 +145,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
         session.client.check_kernels(order=order, seed=next(seeds) % 2**31)
         session.reset_state()
         try:
-            outcome, trial, _ = compare_call(session, reference, inputs, truth, order)
+            outcome, trial = compare_run(session.call(inputs, reference.device), truth, reference, order)
             if outcome is not None:
                 sanitized.wrong[order] = f"{outcome}: {trial.message}"
         except CandidateFailure as failure:
