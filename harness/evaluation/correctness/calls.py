@@ -41,7 +41,7 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, is_continuous
-from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb
+from harness.problems.inputs.tensors import PATTERNS, list_changeable, perturb, separate_equal
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
 from harness.sandbox.arena_layout import Footprint
@@ -236,13 +236,32 @@ def add_spread(
             if moved.kind == truth.kind:
                 pairs = zip(truth.leaves, moved.leaves, strict=True)
                 truth = replace(truth, leaves=tuple(widen(*pair) if takes(pair[0]) else pair[0] for pair in pairs))
+    if orders_inputs(reference.traits) and any(leaf.has_steps for leaf in truth.leaves):
+        truth = _add_other_orders(reference, truth, inputs, state)
     return _add_spread_within(reference, truth, inputs, state) if reference.traits.has_intermediate else truth
+
+
+def orders_inputs(traits: InputTraits) -> bool:
+    return traits.use.has(ORDERING, on_input=True)
+
+
+def _add_other_orders(
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
+) -> Truth:
+    """Add what other orders of the few inputs change that are equal by chance."""
+    for swaps in (False, True):
+        with suppress(ProblemError, torch.OutOfMemoryError):
+            moved = _compute_moved(reference, truth, inputs, state, partial(separate_equal, swaps=swaps))
+            pairs = zip(truth.leaves, moved.leaves, strict=True)
+            leaves = (_widen_spread(*pair, moved_by=0.0) if pair[0].has_steps else pair[0] for pair in pairs)
+            truth = replace(truth, leaves=tuple(leaves))
+    return truth
 
 
 def _takes_spread(traits: InputTraits, leaf: TruthLeaf, *, with_steps: bool = True, within: bool = False) -> bool:
     """A rounding may decide a step, or which of two results is larger, but not which of two inputs."""
     if leaf.has_steps:
-        return with_steps and not traits.use.has(ORDERING, on_input=True)
+        return with_steps and not orders_inputs(traits)
     return leaf.reference.is_floating_point() and (not within or is_continuous(traits))
 
 

@@ -101,6 +101,22 @@ def perturb(value: object, seed: int | None, roundings: int = 1, least: float = 
             part.copy_(torch.where(part.isfinite(), moved, part))
 
 
+FEW_EQUAL = 0.01
+
+
+def separate_equal(value: object, *, swaps: bool) -> None:
+    """Move equal floating values apart by a rounding, in place, if they are few; `swaps`: in the other order."""
+    for tensor in floating_tensors(value):
+        flat = tensor.reshape(-1)
+        order = flat.argsort()
+        same = flat[order[1:]] == flat[order[:-1]]
+        if 0 < same.count_nonzero() <= FEW_EQUAL * len(flat):
+            moved, eps = flat.clone(), torch.finfo(flat.dtype).eps * (-1 if swaps else 1)
+            moved[order[1:][same]] *= 1 + eps
+            moved[order[:-1][same]] *= 1 - eps
+            tensor.copy_(moved.view_as(tensor))
+
+
 def floating_tensors(value: object) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         if value.is_floating_point() and value.numel():

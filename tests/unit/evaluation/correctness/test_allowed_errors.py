@@ -236,6 +236,25 @@ def test_a_whole_number_may_be_the_next_one_where_a_rounding_decides(returned):
     assert outcome is Outcome.WRONG_VALUE
 
 
+def test_values_that_are_equal_by_chance_have_any_order():
+    reference = make_reference("torch.topk(x, 20, dim=1)[1]", "torch.randn(32, 500)")
+    (x,) = reference.make_inputs(3)
+    largest = x[7].topk(20).indices
+    x[7, largest[5]] = x[7, largest[6]]
+    truth, found = reference.truth_of([x]), reference.model(x)
+    refine = partial(add_spread, reference, inputs=[x])
+
+    def compare(places):
+        return compare_refined(reference, truth, flatten_outputs(places), "", kind=GIVEN, refine=refine)[0]
+
+    found[7, 5:7] = found[7, 5:7].flip(0)
+    assert compare(found) is None
+    for row, first in ((7, 9), (8, 5)):
+        wrong = found.clone()
+        wrong[row, first : first + 2] = wrong[row, first : first + 2].flip(0)
+        assert compare(wrong) is Outcome.WRONG_VALUE
+
+
 @pytest.mark.parametrize("name", ["sparse", "rare", "scaled", "contrasted"])
 def test_sums_of_nearly_equal_terms_may_lose_digits(name):
     """Terms that are added one after another, as by atomics."""
