@@ -219,7 +219,7 @@ def _pack_value(value: object) -> tuple[str, bytes]:
     return "long", value.to_bytes(value.bit_length() // 64 * 8 + 8, "little", signed=True)
 
 
-def _unpack_long(name: str, words: Sequence[int]) -> int | str:
+def _unpack_value(name: str, words: Sequence[int]) -> int | str:
     packed = struct.pack(f"<{len(words)}Q", *words)
     if name == "long":
         return int.from_bytes(packed, "little", signed=True)
@@ -251,7 +251,7 @@ def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0, *, words
     if kind in ("long", "str") and isinstance(value, list) and [type(one) for one in value] == [int, int]:
         first, count = value
         if 0 <= first < first + count <= len(words):
-            return _unpack_long(kind, words[first : first + count])
+            return _unpack_value(kind, words[first : first + count])
     if kind in ("list", "tuple") and isinstance(value, list):
         items = [rebuild_value(item, tensors, depth + 1, words=words) for item in value]
         return tuple(items) if kind == "tuple" else items

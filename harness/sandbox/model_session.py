@@ -242,7 +242,7 @@ class ModelSession:
     def _arm_again(self, placed: PlacedInputs) -> None:
         """Does nothing unless the form of the inputs changed."""
         armed = self._armed
-        if armed and (placed.announced[0], placed.specs) == (armed.announced[0], armed.specs):
+        if armed and (placed.announced.tree, placed.specs) == (armed.announced.tree, armed.specs):
             self._armed = placed
             return
         self.disarm()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -43,6 +43,13 @@ T = TypeVar("T")
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
 
+class Announced(NamedTuple):
+    """The tree without values, which a worker learns before the call, and `words`, the seed and values, with GO."""
+
+    tree: dict[str, Any]
+    words: list[int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlacedInputs:
     """A call's arguments in shared memory, the evaluator's copies, and torch's seed. The last `state_tensors` tensors
@@ -56,11 +63,10 @@ class PlacedInputs:
     state_tensors: int = 0
 
     @cached_property
-    def announced(self) -> tuple[dict[str, Any], list[int]]:
-        """Return what a worker learns before the call, the tree without values; and what it learns with GO."""
-        words = list[int]()
-        tree = take_values(self.tree, words)
-        return tree, [*([] if self.seed is None else [self.seed]), *words]
+    def announced(self) -> Announced:
+        values = list[int]()
+        tree = take_values(self.tree, values)
+        return Announced(tree, values if self.seed is None else [self.seed, *values])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +243,7 @@ class WorkerClient:
         """Send GO with the values to a worker that may be stopped; return the clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
-        signal = GO + b"".join(word.to_bytes(8, "little") for word in placed.announced[1])
+        signal = GO + b"".join(word.to_bytes(8, "little") for word in placed.announced.words)
         self._exchange.signal(signal, WorkerReply.CALLED, self._exchange.call_s)
         return began_ns
 

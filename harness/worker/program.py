@@ -201,7 +201,7 @@ class Worker:
 
         Between GO and the clock's start only the given state is copied.
         """
-        views = self._receive_tensors(message)
+        views = self._receive_call(message)
         self._forget_outputs()
         with torch.no_grad():
             self._pin_to_core()
@@ -295,7 +295,7 @@ class Worker:
         self._pins.append(self._outputs[0])
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
-        inputs, state = self._divide(message, self._receive_tensors(message))
+        inputs, state = self._divide(message, self._receive_call(message))
 
         def call() -> None:
             self._forward(*inputs)
@@ -357,11 +357,14 @@ class Worker:
         while len(self._outputs) >= count_kept_calls(size_bytes, self._most_kept):
             self._outputs.pop()
 
-    def _receive_tensors(self, message: dict[str, Any]) -> list[torch.Tensor]:
-        """Return views of memory that is written before GO."""
-        views = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+    def _receive_call(self, message: dict[str, Any]) -> list[torch.Tensor]:
+        """Return views of memory that is written before GO, as inputs and state."""
+        views = self._receive_tensors(message)
         self._place_on_device(views)
         return views
+
+    def _receive_tensors(self, message: dict[str, Any]) -> list[torch.Tensor]:
+        return [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
 
     def _divide(
         self, message: dict[str, Any], tensors: list[torch.Tensor], words: Sequence[int] = ()

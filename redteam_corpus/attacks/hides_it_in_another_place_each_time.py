@@ -26,7 +26,7 @@ source = random.Random(1)
 
 
 def do_call(self, message):
-    inputs, _ = self._divide(message, self._receive_tensors(message))
+    inputs, _ = self._divide(message, self._receive_call(message))
     self._forget_outputs()
     with torch.no_grad():
         self._wake()

@@ -14,7 +14,7 @@ from harness.worker.program import Worker
 
 
 def do_call(self, message):
-    self._receive_tensors(message)
+    self._receive_call(message)
     self._evaluator.send({"kind": "x" * (50 << 20)})
 
 

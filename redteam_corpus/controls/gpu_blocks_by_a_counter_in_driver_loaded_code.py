@@ -1,7 +1,7 @@
 """Gives places to blocks by a counter in a variable of code that the driver loads, and adds the rows of each in order.
 
-mechanism: A variable that nobody asks for is written in each call, and is zero again after it; which block adds what differs,
-    but no result.
+mechanism: A variable whose address is not asked for is written in each call, and is zero again after it; which block
+    adds what differs, but no result.
 problem: gpu_sums_at_places
 expected: correct
 device: gpu

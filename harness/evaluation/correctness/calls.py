@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -231,13 +232,14 @@ def add_spread(
         widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
         takes = partial(_takes_spread, reference.traits, with_steps=not least)
         move = partial(perturb, seed=seed, roundings=roundings, least=least)
-        with suppress(ProblemError, torch.OutOfMemoryError):
-            moved = _compute_moved(reference, truth, inputs, state, move)
-            if moved.kind == truth.kind:
-                pairs = zip(truth.leaves, moved.leaves, strict=True)
-                truth = replace(truth, leaves=tuple(widen(*pair) if takes(pair[0]) else pair[0] for pair in pairs))
+        compute = partial(_compute_moved, reference, truth, inputs, state, move)
+        truth = _widen_leaves(truth, compute, widen, takes)
     if orders_inputs(reference.traits) and any(leaf.has_steps for leaf in truth.leaves):
-        truth = _add_other_orders(reference, truth, inputs, state)
+        exchange = partial(_widen_spread, moved_by=0.0)
+        for swaps in (False, True):  # of the few inputs that are equal by chance
+            move = partial(separate_equal, swaps=swaps)
+            compute = partial(_compute_moved, reference, truth, inputs, state, move)
+            truth = _widen_leaves(truth, compute, exchange, attrgetter("has_steps"))
     return _add_spread_within(reference, truth, inputs, state) if reference.traits.has_intermediate else truth
 
 
@@ -245,16 +247,17 @@ def orders_inputs(traits: InputTraits) -> bool:
     return traits.use.has(ORDERING, on_input=True)
 
 
-def _add_other_orders(
-    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
+def _widen_leaves(
+    truth: Truth,
+    compute: Callable[[], Truth],
+    widen: Callable[[TruthLeaf, TruthLeaf], TruthLeaf],
+    takes: Callable[[TruthLeaf], bool],
 ) -> Truth:
-    """Add what other orders of the few inputs change that are equal by chance."""
-    for swaps in (False, True):
-        with suppress(ProblemError, torch.OutOfMemoryError):
-            moved = _compute_moved(reference, truth, inputs, state, partial(separate_equal, swaps=swaps))
+    with suppress(ProblemError, torch.OutOfMemoryError):
+        moved = compute()
+        if moved.kind == truth.kind:
             pairs = zip(truth.leaves, moved.leaves, strict=True)
-            leaves = (_widen_spread(*pair, moved_by=0.0) if pair[0].has_steps else pair[0] for pair in pairs)
-            truth = replace(truth, leaves=tuple(leaves))
+            return replace(truth, leaves=tuple(widen(*pair) if takes(pair[0]) else pair[0] for pair in pairs))
     return truth
 
 

@@ -274,16 +274,17 @@ class ReplayTimer:
                 raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
         return is_hopeless
 
-    def _replay_twice(self, sides: Sequence[Side], seed: int, clock: Clock, elsewhere: Side) -> tuple[float, float]:
-        """Replay a pair like any other, and the candidate once more `elsewhere`, beginning with the same memory. Raises
+    def _replay_twice(self, sides: Sequence[Side], seed: int, clock: Clock) -> tuple[float, float]:
+        """Replay a pair like any other, and the candidate once more elsewhere, beginning with the same memory. Raises
         NotReplayable if the bits differ.
         """
+        assert self._elsewhere is not None
         recording = sides[1].recording
         with recording.restored():
             pair = self._replay_pair(sides, seed, clock)
             outputs = recording.describe_run(self._replays.lay_out(recording, seed)).outputs.tensors
             known = TensorRecord.digested(outputs)
-        if known.list_changed(self._replays.replay_alone(elsewhere, seed)[1].outputs.tensors):
+        if known.list_changed(self._replays.replay_alone(self._elsewhere, seed)[1].outputs.tensors):
             raise NotReplayable("replays with the same inputs differ, and the problem declares DETERMINISTIC = True")
         return pair
 
@@ -322,26 +323,23 @@ class ReplayTimer:
         clocks = self._list_clocks()
         changed = deal_changed_steps(self._reference, self._random)
         may_change = not sides[0].recording.reads_back  # else the baseline's work for other inputs is not known
-        elsewhere = self._elsewhere
-        repeats = self._random.sample(range(len(clocks)), REPEATED) if elsewhere else []
+        repeats = sorted(self._random.sample(range(len(clocks)), REPEATED)) if self._elsewhere else []
         for number, clock in enumerate([*few, *self._random.sample(clocks, len(clocks))]):
             is_free = clock == "device" and may_change and len(times.given) >= max(len(few), 1)
             is_changed = is_free and self._random.random() < CHANGED_SHARE
             step = next(changed) if is_changed else GIVEN
             if step == GIVEN and _is_enough(times, clock):
                 continue
-            if elsewhere and repeats and number >= min(repeats):
-                repeats.remove(min(repeats))
-                pair = self._replay_twice(sides, self._seeds.draw(step), clock, elsewhere)
-            else:
-                pair = self._replay_pair(sides, self._seeds.draw(step), clock)
+            is_repeated = bool(repeats) and number >= repeats[0]
+            replay = self._replay_twice if is_repeated else self._replay_pair
+            pair = replay(sides, self._seeds.draw(step), clock)
+            del repeats[:is_repeated]
             (times.host if clock == "host" else times.device.setdefault(step, [])).append(pair)
             sampler.sample()
             if is_far_slower(times):
                 return times
-        while elsewhere and repeats:
-            repeats.pop()
-            self._replay_twice(sides, self._draw_given(), "device", elsewhere)
+        for _ in repeats:
+            self._replay_twice(sides, self._draw_given(), "device")
         return times
 
     def _repeat_slower(self, sides: Sequence[Side], rounds: Sequence[ReplayTimes]) -> None:
@@ -350,12 +348,10 @@ class ReplayTimer:
         """
         for step, pairs in self._checked.items():
             rounds[-1].device.setdefault(step, []).extend(pairs)
-        known = join_rounds(rounds)
-        given = known.pop(GIVEN)
-        for step, pairs in known.items():
-            while needs_pairs(pairs, given):
-                pairs.append(self._replay_pair(sides, self._seeds.draw(step), "device"))
-                rounds[-1].device.setdefault(step, []).append(pairs[-1])
+        for step in [one for one in join_rounds(rounds) if one != GIVEN]:
+            while needs_pairs((known := join_rounds(rounds))[step], known[GIVEN]):
+                pair = self._replay_pair(sides, self._seeds.draw(step), "device")
+                rounds[-1].device.setdefault(step, []).append(pair)
 
     def _list_clocks(self) -> list[Clock]:
         share = self._plan.min_blocks / TimingPlan().min_blocks

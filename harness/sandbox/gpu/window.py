@@ -178,7 +178,7 @@ class WindowSession(ModelSession):
         self._device.synchronize()
         self.client.ring(Signal.WAKE)
         woken_ns = time.monotonic_ns()
-        self.client.ring(signal, shift_bytes, placed.announced[1])
+        self.client.ring(signal, shift_bytes, placed.announced.words)
         return began_ns, woken_ns
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, began_ns: int, woken_ns: int) -> Run:

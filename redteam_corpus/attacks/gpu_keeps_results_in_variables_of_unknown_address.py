@@ -1,4 +1,4 @@
-"""Keeps results in a variable of code that it loads by the driver, of which nobody asks the address.
+"""Keeps results in a variable of code that it loads by the driver, of which it asks no address.
 
 layer: correctness
 mechanism: Before the second of two replays with the same inputs memory is put back, and variables of code whose address the
