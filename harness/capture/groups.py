@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,8 +96,10 @@ def _make_group(
     weights = count_bytes({id(value): value for value in list_state(module).values()}.values())
     inputs = sum(form.count * sum(facts.size_bytes for _, facts in list_facts(form.arguments)) for form in forms)
     moved = weights + (inputs + sum(form.output_bytes for form in forms)) / count
-    flops = sum(form.flops for form in forms) / count
-    memory_us, operations_us = moved / peaks.bandwidth_gb_s / 1e3, flops / peaks.tflops / 1e6
+    flops = sum((form.flops_by_dtype for form in forms), Counter[str]())
+    rates = {name: peaks.tflops_by_dtype.get(name, peaks.tflops) for name in flops}
+    operations_us = sum(number / rates[name] / 1e6 for name, number in flops.items()) / count
+    memory_us = moved / peaks.bandwidth_gb_s / 1e3
     fraction = max(memory_us, operations_us) * calls / time_us if time_us else 0.0
     bound = "memory" if memory_us >= operations_us else "compute"
     return ModuleGroup(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class CallForm:
 
     arguments: Arguments
     count: int = 1
-    flops: int = 0
+    flops_by_dtype: Counter[str] = field(default_factory=Counter[str])
     output_bytes: int = 0
     output_kind: str = ""
     changes_inputs: bool = False
@@ -60,7 +61,7 @@ class CallForm:
         others = iter([leaf for _, leaf in list_arguments(other.arguments)])
         self.arguments = map_arguments(self.arguments, lambda leaf: _merge(leaf, next(others)))
         self.count += other.count
-        self.flops += other.flops
+        self.flops_by_dtype.update(other.flops_by_dtype)
         self.output_bytes += other.output_bytes
         self.output_kind = self.output_kind or other.output_kind
         self.changes_inputs |= other.changes_inputs
@@ -194,25 +195,27 @@ class Watch:
         with _disable_current_modes(), torch.no_grad():
             arguments = map_arguments(bind_arguments(module, args, kwargs), _describe)
         shapes = map_arguments(arguments, lambda one: (one.shape, one.dtype) if isinstance(one, TensorFacts) else one)
-        return repr(shapes), CallForm(arguments, flops=-self._costs.flops, positional=len(args))
+        form = CallForm(arguments, positional=len(args))
+        form.flops_by_dtype.subtract(self._costs.flops_by_dtype)
+        return repr(shapes), form
 
     def after(self, path: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if self._ranges:
             self._ranges.pop().__exit__(None, None, None)
         failed = output is None and sys.exc_info()[0] is not None
         if self._starts and self._costs is not None:
-            self._finish(path, output, self._costs.flops, failed=failed)
+            self._finish(path, output, self._costs.flops_by_dtype, failed=failed)
         if path == "" and self._depth:
             self._depth -= 1
             if not self._depth:
                 self.end_call(failed=failed)
 
-    def _finish(self, path: str, output: Any, flops: int, *, failed: bool) -> None:
+    def _finish(self, path: str, output: Any, flops_by_dtype: Counter[str], *, failed: bool) -> None:
         key, form, versions = self._starts.pop()
         if failed:
             return
         results = list_tensors(output)
-        form.flops += flops
+        form.flops_by_dtype.update(flops_by_dtype)
         form.output_bytes = count_bytes(results)
         form.output_kind = describe_structure(output)
         form.changes_inputs = any(read_version(tensor) != version for tensor, version in versions)

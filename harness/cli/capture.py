@@ -56,6 +56,9 @@ def capture(
     print_rich(render_capture(record))
     for line in list_capture_notes(record, folder, RECORD):
         typer.echo(line)
+    if report.written:
+        typer.echo(f"then: harness run --suite {folder} --model NAME")
+        typer.echo(f"      harness apply {folder} --script {script}{' -- ...' if arguments else ''}")
 
 
 NOTHING_APPLIED = 1

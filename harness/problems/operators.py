@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -345,7 +346,11 @@ class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
         super().__init__()
         self._registry = flop_registry
         self.elements = 0
-        self.flops = 0
+        self.flops_by_dtype = Counter[str]()
+
+    @property
+    def flops(self) -> int:
+        return self.flops_by_dtype.total()
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         for one in result if isinstance(result, list | tuple) else (result,):
@@ -354,4 +359,11 @@ class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
         count = self._registry.get(getattr(operator, "_overloadpacket", None))
         if count is not None:
             with suppress(AssertionError):
-                self.flops += count(*args, **kwargs, out_val=result)
+                self.flops_by_dtype[_name_format(operator, args)] += count(*args, **kwargs, out_val=result)
+
+
+def _name_format(operator: Any, args: tuple[Any, ...]) -> str:
+    """Return the dtype in which an operator multiplies, like bfloat16 or tf32."""
+    first = list_tensors(args)[0]
+    in_tf32 = torch.backends.cudnn.allow_tf32 if "conv" in str(operator) else torch.backends.cuda.matmul.allow_tf32
+    return "tf32" if first.is_cuda and first.dtype is torch.float32 and in_tf32 else str(first.dtype).split(".")[1]

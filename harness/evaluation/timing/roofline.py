@@ -35,27 +35,34 @@ from harness.sandbox.devices import Device
 from harness.tensors.outputs import FlatOutputs, are_far_apart
 from harness.tensors.values import list_memory, list_tensors
 
-FILE_NAME = "ceilings.json"
+FILE_NAME = "peaks.json"
 REPEATS = 5
 MEASURING_S = 0.25  # per quantity, at least two repeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePeaks:
-    """`bandwidth_gb_s` counts reads and writes; `tflops` is of the fastest dtype precise enough for float32."""
+    """`bandwidth_gb_s` counts reads and writes; `tflops_by_dtype` is the rate of matrix products."""
 
     hardware: str
     bandwidth_gb_s: float
-    tflops: float
-    matrix_dtype: str
+    tflops_by_dtype: dict[str, float]
+
+    @property
+    def matrix_dtype(self) -> str:
+        return max(self.tflops_by_dtype, key=self.tflops_by_dtype.__getitem__)
+
+    @property
+    def tflops(self) -> float:
+        return max(self.tflops_by_dtype.values())
 
     def raised_by(self, other: DevicePeaks) -> DevicePeaks:
-        faster = other if other.tflops > self.tflops else self
         return DevicePeaks(
             hardware=self.hardware,
             bandwidth_gb_s=max(self.bandwidth_gb_s, other.bandwidth_gb_s),
-            tflops=faster.tflops,
-            matrix_dtype=faster.matrix_dtype,
+            tflops_by_dtype={
+                name: max(rate, other.tflops_by_dtype[name]) for name, rate in self.tflops_by_dtype.items()
+            },
         )
 
 
@@ -97,12 +104,12 @@ def measure_peaks(device: Device) -> DevicePeaks:
     try:
         with torch.no_grad(), _all_threads():
             bandwidth = _measure_bandwidth(device)
-            tflops, dtype = max((_measure_product(device, name), name) for name in device.matrix_formats)
+            rates = {name: _measure_product(device, name) / 1e12 for name in device.matrix_formats}
     except torch.OutOfMemoryError as error:
         raise HarnessError(
             f"not enough memory to measure the peaks of {device.name}: {error}; end other programs that use it"
         ) from error
-    return DevicePeaks(hardware=device.chip, bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype)
+    return DevicePeaks(hardware=device.chip, bandwidth_gb_s=bandwidth / 1e9, tflops_by_dtype=rates)
 
 
 @contextmanager

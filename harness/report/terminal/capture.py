@@ -13,16 +13,13 @@ from harness.report.values import count, format_fixed, format_rate
 if TYPE_CHECKING:
     from rich.table import Table
 
-LEAST_WIDTH = 12  # of a column: all fit in 80 characters
 MOST_GAIN = 100  # that is told apart
 CHAIN_SHARE = 0.03  # of operators in the forward of a module with others inside
 LISTED_SHARE = 0.01  # modules with less time and without a problem are left out
 
 
 def render_capture(record: Mapping[str, Any]) -> Table:
-    table = make_table(
-        "module", ">calls", ">time", ">us", ">of peak", ">at most", "=bound by", "problem", least=LEAST_WIDTH
-    )
+    table = make_table("module", ">calls", ">time", ">us", ">at most", ">of peak", "=problem")
     groups = record["groups"]
     names = name_groups(groups)
     for group, name in zip(groups, names, strict=True):
@@ -32,10 +29,10 @@ def render_capture(record: Mapping[str, Any]) -> Table:
             format_fixed(group["calls"], 0),
             format_rate(group["share"]),
             format_fixed(group["time_us"], 0 if group["time_us"] >= 100 else 1),
-            format_rate(group["peak_fraction"], 0),
             f"{format_fixed(group['gain_limit'], 2)}x" if group["gain_limit"] < MOST_GAIN else f">{MOST_GAIN}x",
+            f"{format_rate(group['peak_fraction'], 0)} {group['bound']:8}",
         )
-        table.add_row(style_text(name), *numbers, group["bound"], group["problem"] or "-")
+        table.add_row(style_text(name), *numbers, "yes" if group["problem"] else "-")
     return table
 
 
@@ -91,10 +88,10 @@ def _join(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def render_apply(record: Mapping[str, Any]) -> Table:
-    table = make_table("kernel", ">id", ">alone", ">predicted", ">in the model", "result", least=LEAST_WIDTH)
+    table = make_table("kernel", ">id", ">alone", ">predicted", ">in the model", "=result")
     for one in record["kernels"]:
         numbers = ("-" if one[name] is None else f"{format_fixed(one[name], 3)}x" for name in ("alone", "predicted"))
-        result = one["reason"] or "applied"
+        result = "left out" if one["reason"] else "applied"
         table.add_row(style_text(one["problem"]), str(one["evaluation"]), *numbers, _gain(one["in_model"]), result)
     return table
 
@@ -108,6 +105,8 @@ def _gain(gain: Mapping[str, float] | None) -> str:
 
 def list_apply_notes(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """Yield lines below the table."""
+    for reason, kernels in _join((one["reason"], one["problem"]) for one in record["kernels"] if one["reason"]):
+        yield f"left out ({reason}): {kernels}"
     if record["missing"]:
         yield f"no correct kernel on this kind of device: {', '.join(record['missing'])}"
     for mode, gain in record["modes"].items():

@@ -35,7 +35,7 @@ def measured_peaks(tmp_path_factory):
     from harness.sandbox.devices import open_device
 
     folder = tmp_path_factory.mktemp("cache")
-    record = {"hardware": "CPU", "bandwidth_gb_s": 1e4, "tflops": 1e3, "matrix_dtype": "float32"}
+    record = {"hardware": "CPU", "bandwidth_gb_s": 1e4, "tflops_by_dtype": {"float32": 1e3}}
     with replacing(folder / "harness" / "builds" / "machine" / FILE_NAME) as partial:
         partial.write_text(json.dumps({name_device(open_device("cpu")): record}))
     return folder

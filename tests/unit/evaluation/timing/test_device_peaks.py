@@ -13,8 +13,8 @@ from harness.sandbox.devices import CpuDevice
 CPU = CpuDevice()
 
 
-def make(bandwidth=1.0, tflops=1.0, dtype="float32"):
-    return DevicePeaks(hardware="a chip", bandwidth_gb_s=bandwidth, tflops=tflops, matrix_dtype=dtype)
+def make(bandwidth=1.0, **rates):
+    return DevicePeaks(hardware="a chip", bandwidth_gb_s=bandwidth, tflops_by_dtype=rates or {"float32": 1.0})
 
 
 def remember(folder, peaks):
@@ -32,16 +32,16 @@ def test_a_cpu_moves_memory_and_multiplies():
 
 
 def test_cached_peaks_are_not_measured_again(tmp_path):
-    impossible = make(bandwidth=1e9, tflops=1e9)
+    impossible = make(bandwidth=1e9, float32=1e9)
     remember(tmp_path, impossible)
     assert PeakStore(tmp_path).find(CPU) == impossible
 
 
 def test_cached_measurement_survives_the_process_and_keeps_other_devices(tmp_path):
-    remember(tmp_path, make(bandwidth=1e9, tflops=1e-9, dtype="bfloat16"))
+    remember(tmp_path, make(bandwidth=1e9, float32=1e-9))
     measured = PeakStore(tmp_path).measure(CPU)
     assert measured.bandwidth_gb_s == 1e9
-    assert measured.matrix_dtype == "float32"
+    assert measured.tflops > 1e-9
     assert PeakStore(tmp_path).look_up(CPU) == measured
     assert "another" in json.loads((tmp_path / FILE_NAME).read_text())
 
@@ -52,8 +52,9 @@ def test_nothing_is_known_of_a_device_that_was_never_measured(tmp_path):
 
 
 def test_a_slower_measurement_lowers_nothing():
-    raised = make(10.0, 2.0, "tf32").raised_by(make(20.0, 1.0, "float32"))
-    assert raised == make(20.0, 2.0, "tf32")
+    raised = make(10.0, tf32=2.0, float32=1.0).raised_by(make(20.0, tf32=1.0, float32=1.5))
+    assert raised == make(20.0, tf32=2.0, float32=1.5)
+    assert raised.matrix_dtype == "tf32"
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -22,7 +22,7 @@ from harness.evaluation.timing.roofline import (
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
-PEAKS = DevicePeaks(hardware="a chip", bandwidth_gb_s=10.0, tflops=1.0, matrix_dtype="float32")
+PEAKS = DevicePeaks(hardware="a chip", bandwidth_gb_s=10.0, tflops_by_dtype={"float32": 1.0})
 SOURCE = """
 import torch
 from torch import nn
@@ -202,7 +202,7 @@ def test_the_peak_fraction_is_that_of_the_nearer_limit():
 
 def test_suspect_requires_a_refined_count_and_remeasured_peaks():
     reference = make_reference("return x + 1")
-    faster = DevicePeaks(hardware="a chip", bandwidth_gb_s=1000.0, tflops=1.0, matrix_dtype="float32")
+    faster = DevicePeaks(hardware="a chip", bandwidth_gb_s=1000.0, tflops_by_dtype={"float32": 1.0})
     store = OnePeakStore(measured=faster)
     examined = Roofline(store).examine(make_timing(2.0), reference, 3)  # 13 us at the remembered peak
     assert examined.outcome is None
