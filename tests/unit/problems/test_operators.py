@@ -138,3 +138,12 @@ def test_inputs_are_measured_and_described_without_the_compiler(described):
 @pytest.mark.slow
 def test_problem_that_uses_the_compiler_gets_it_on_the_meta_device(described):
     assert described[3] == "_StandIn module True tensor([1.])"
+
+
+def test_operations_count_for_the_dtype_that_is_multiplied():
+    with OperatorCosts() as costs:
+        for dtype in (torch.float32, torch.bfloat16):
+            torch.ones(2, 3, dtype=dtype) @ torch.ones(3, 4, dtype=dtype)
+        torch.nn.functional.linear(torch.ones(5, 3), torch.ones(4, 3), torch.ones(4))
+    assert costs.flops_by_dtype == {"float32": 2 * 2 * 3 * 4 + 2 * 5 * 3 * 4, "bfloat16": 2 * 2 * 3 * 4}
+    assert costs.flops == sum(costs.flops_by_dtype.values())
