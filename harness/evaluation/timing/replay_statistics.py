@@ -209,12 +209,13 @@ def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
 
 
 def find_forged_us(rounds: Sequence[ReplayTimes], baseline_us: float, candidate_us: float) -> float:
-    """Return how much the host's clock exceeds the events, beyond the baseline; 0 within the bound."""
+    """Return how much the host's clock exceeds the events, beyond up to FORGED_US of the baseline's excess; 0 within
+    the bound."""
     host = [pair for times in rounds for pair in times.host]
     if not host:
         return 0.0
     theirs_us, mine_us = (statistics.median(pair[at] for pair in host) for at in (0, 1))
-    hidden_us = (mine_us - candidate_us) - max(theirs_us - baseline_us, 0.0)
+    hidden_us = (mine_us - candidate_us) - min(max(theirs_us - baseline_us, 0.0), FORGED_US)
     return hidden_us if hidden_us > FORGED_US + FORGED_SHARE * candidate_us else 0.0
 
 

@@ -338,8 +338,9 @@ class ReplayServer:
 
     def do_replay(self, message: dict[str, Any]) -> dict[str, Any]:
         """`clock` "device" is the time between two events around the graph, which device code could overwrite. "host"
-        is the time from the launch until its end is seen, less that of a graph with one empty kernel; device code
-        cannot change it. Bytes of `places`, (address, size), are read immediately, which shows work that has not ended.
+        is the time from the launch until its end is seen, less that of a graph with one empty kernel, both queued
+        behind a kernel that waits; device code cannot change it. Bytes of `places`, (address, size), are read
+        immediately, which shows work that has not ended.
         """
         driver, stream = self._driver, self._stream
         graph = ctypes.c_void_p(self._graphs[message["graph"]])
@@ -363,6 +364,7 @@ class ReplayServer:
 
     def _time_on_host(self, graph: ctypes.c_void_p) -> float:
         began_ns = time.perf_counter_ns()
+        self._launch_spin()
         self._driver.cuGraphLaunch(graph, self._stream)
         self._driver.cuStreamSynchronize(self._stream)
         return (time.perf_counter_ns() - began_ns) / 1e3

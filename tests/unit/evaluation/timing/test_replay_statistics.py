@@ -64,7 +64,7 @@ def test_honest_events_hide_nothing(theirs, mine):
     assert timing.find_forged_us(rounds, theirs, mine) == 0
 
 
-@given(TIMES, TIMES, st.floats(min_value=0.0, max_value=50.0))
+@given(TIMES, TIMES, st.floats(min_value=0.0, max_value=timing.FORGED_US))
 def test_time_that_both_take_longer_by_the_host_counts_for_none(theirs, mine, more):
     rounds = [times(host=[(theirs + more, mine + more)] * 3)]
     assert timing.find_forged_us(rounds, theirs, mine) == 0
@@ -72,6 +72,11 @@ def test_time_that_both_take_longer_by_the_host_counts_for_none(theirs, mine, mo
 
 def test_time_that_events_hide_counts():
     assert timing.find_forged_us([times(host=[(100.0, 90.0)] * 3)], 100.0, 20.0) == pytest.approx(70.0)
+
+
+def test_a_baseline_that_takes_longer_by_the_host_hides_no_more_than_the_bound():
+    rounds = [times(host=[(150.0, 70.0)] * 3)]
+    assert timing.find_forged_us(rounds, 100.0, 20.0) == pytest.approx(50.0 - timing.FORGED_US)
 
 
 def test_without_pairs_by_the_host_nothing_is_added():
