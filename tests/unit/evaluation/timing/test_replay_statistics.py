@@ -74,7 +74,7 @@ def test_time_that_events_hide_counts():
     assert timing.find_forged_us([times(host=[(100.0, 90.0)] * 3)], 100.0, 20.0) == pytest.approx(70.0)
 
 
-def test_a_baseline_that_takes_longer_by_the_host_hides_no_more_than_the_bound():
+def test_a_baseline_slower_by_the_host_hides_at_most_the_bound():
     rounds = [times(host=[(150.0, 70.0)] * 3)]
     assert timing.find_forged_us(rounds, 100.0, 20.0) == pytest.approx(50.0 - timing.FORGED_US)
 
