@@ -12,10 +12,10 @@ from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.timing.block_statistics import (
     GIVEN,
     HOPELESS,
+    SURELY_SLOWER,
     SlowerInputs,
     charge_slowest,
     decide,
-    is_surely_slower,
     scale_speedup,
 )
 from harness.sandbox.gpu.recording import NotReplayable
@@ -24,7 +24,7 @@ from harness.sandbox.gpu.recording import NotReplayable
 ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
 STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
 DECIDED_PAIRS, DECIDED_HOST_PAIRS = 5, 3  # enough, in one round, of a candidate that is far slower or faster in each
-SURE_PAIRS = 2  # enough of a candidate whose long calls are surely slower in each
+SURE_PAIRS, SLOW_US = 2, 1_000.0  # enough of a candidate whose long calls are surely slower in each
 FAR_FASTER = 10.0
 # Two processes that replay the same work differ by up to this, as a share and in us.
 EQUAL_SHARE, EQUAL_US = 0.006, 0.5
@@ -157,6 +157,10 @@ def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
         return False
     low, _, high = statistics.quantiles((theirs / mine for theirs, mine in pairs), n=4)
     return high - low < STEADY_SHARE * low
+
+
+def is_surely_slower(theirs_us: float, mine_us: float) -> bool:
+    return mine_us > SLOW_US and mine_us > SURELY_SLOWER * theirs_us
 
 
 def is_far_slower(times: ReplayTimes) -> bool:

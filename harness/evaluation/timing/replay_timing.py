@@ -20,7 +20,7 @@ from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
 from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing.block_statistics import GIVEN, call_suspect, is_surely_slower
+from harness.evaluation.timing.block_statistics import GIVEN, call_suspect
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
 from harness.evaluation.timing.cold_replays import ColdReplays, Side, calibrate
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
@@ -37,6 +37,7 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_faster,
     is_far_slower,
     is_steady,
+    is_surely_slower,
     join_rounds,
     needs_pairs,
 )

@@ -9,16 +9,16 @@ import pytest
 from simulated_gpu import SimulatedAhead, SimulatedRecording, SimulatedSession, make_reference
 
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing import cold_replays
+from harness.evaluation.timing import cold_replays, replay_statistics
 from harness.evaluation.timing.apart import LEAST_SLOW_CALLS, SURE_CALLS, ApartTimer
 from harness.evaluation.timing.block_statistics import SLOW_US, SURELY_SLOWER
 from harness.evaluation.timing.paired import SURE_BLOCKS, PairedTimer
-from harness.evaluation.timing.replay_statistics import DECIDED_PAIRS, SURE_PAIRS
 from harness.evaluation.timing.replay_timing import ReplayTimer
 from harness.sandbox.gpu.recording import KeptBaseline
 
 KINDS = ("contrasted", "zeros", "large")
 SLOW = 2 * SURELY_SLOWER * SLOW_US
+SLOW_REPLAY = 2 * SURELY_SLOWER * replay_statistics.SLOW_US
 PLAN = TimingPlan(budget_s=0.1, allow_load=True)
 
 
@@ -42,22 +42,24 @@ def replay(reference, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("baseline_us", [10.0, SLOW_US])
+@pytest.mark.parametrize("baseline_us", [10.0, replay_statistics.SLOW_US])
 def test_few_replays_show_that_a_slow_program_is_slower(replay, baseline_us):
-    result, replays, replayers = replay(baseline_us, SLOW)
+    result, replays, replayers = replay(baseline_us, SLOW_REPLAY)
     assert (result.outcome, result.timing.verdict) == (None, "slower")
-    assert result.timing.candidate_us == pytest.approx(SLOW)
-    assert replays == 2 + SURE_PAIRS  # the first ones with given inputs and one other kind
+    assert result.timing.candidate_us == pytest.approx(SLOW_REPLAY)
+    assert replays == 2 + replay_statistics.SURE_PAIRS  # the first ones with given inputs and one other kind
     assert replayers == 2
 
 
 @pytest.mark.parametrize(
-    ("baseline_us", "candidate_us"), [(SLOW, SLOW), (SLOW / 2, SLOW), (10.0, SLOW_US / 2)], ids=["tie", "2x", "short"]
+    ("baseline_us", "candidate_us"),
+    [(SLOW_REPLAY, SLOW_REPLAY), (SLOW_REPLAY / 2, SLOW_REPLAY), (10.0, replay_statistics.SLOW_US / 2)],
+    ids=["tie", "2x", "short"],
 )
 def test_others_are_replayed_with_every_kind_of_inputs(replay, baseline_us, candidate_us):
     result, replays, _ = replay(baseline_us, candidate_us)
     assert result.outcome is None
-    assert replays > 1 + len(KINDS) + DECIDED_PAIRS
+    assert replays > 1 + len(KINDS) + replay_statistics.DECIDED_PAIRS
 
 
 @pytest.mark.parametrize(("factor", "is_few"), [(2.0, True), (0.5, False)])
