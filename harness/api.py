@@ -15,17 +15,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
+from harness.builder.cache import read_cache_size
 from harness.domain import FILE_RUN, Evaluation, Fidelity, Language, Precision, UsageError, WorkloadName
 from harness.domain.errors import explain_unknown
-from harness.languages import GPU_LANGUAGE
+from harness.domain.files import explain_failure, read_python
+from harness.languages import GPU_LANGUAGE, LANGUAGES, detect_language
+from harness.search.history import History
+from harness.search.strategy import SearchOptions, Strategy
+from harness.store.columns import COLUMNS
+from harness.store.runs import find_run
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     import pandas as pd
     from torch import nn
 
@@ -33,8 +39,6 @@ if TYPE_CHECKING:
     from harness.executors.executor import Task
     from harness.executors.settings import LocalSettings
     from harness.pipeline.options import EvaluateOptions
-    from harness.search.history import History
-    from harness.search.strategy import Strategy
 
 StrPath = str | os.PathLike[str]
 Result = TypeVar("Result")
@@ -46,7 +50,6 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
     """Columns are those of `evaluations.csv`. Without `history`, return only the latest evaluation per candidate."""
     import pandas as pd
 
-    from harness.store.columns import COLUMNS
     from harness.store.results import ResultStore
 
     with ResultStore.open(Path(results_dir), read_only=True) as store:
@@ -58,7 +61,6 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
     import pandas as pd
 
     from harness.formats.kernelbench.format import list_claims, read_claims
-    from harness.store.runs import find_run
 
     stored = read_claims(find_run(Path(generated_dir), run))
     claims = list_claims(stored.results, stored.baseline, stored.level) if stored else ()
@@ -87,8 +89,6 @@ class Evaluator:
         suite: str = "core",
         problems_dir: StrPath | None = None,
     ) -> None:
-        from dataclasses import replace
-
         from harness.executors.local import LocalExecutor
         from harness.executors.settings import LocalSettings
 
@@ -137,7 +137,6 @@ class Evaluator:
         self, candidate: StrPath, problem: StrPath, language: Language | None, options: EvaluateOptions
     ) -> Task:
         from harness.executors.executor import Origin
-        from harness.languages import LANGUAGES, detect_language
         from harness.pipeline.data_folders import find_named_problem
         from harness.pipeline.evaluate import make_candidate_task, read_submission
 
@@ -216,13 +215,10 @@ def improve(
     """Return the turns of each sample, like `harness improve`. `program` is the path of a program to start from (None:
     the problem alone). `recording` is replayed instead. `strategy` is a name or an object. The same call resumes.
     """
-    from harness.builder.cache import read_cache_size
     from harness.generate.options import GenerateOptions
-    from harness.languages import LANGUAGES
     from harness.pipeline.improve import improve as search
     from harness.pipeline.improve import improve_file
     from harness.pipeline.options import EvaluateOptions
-    from harness.search.strategy import SearchOptions
 
     _require_known("language", language, LANGUAGES)
     stored, runs = Path(results_dir), Path(generated_dir)
@@ -248,7 +244,6 @@ def improve(
 def _run_beside_loop(work: Callable[[], Result]) -> Result:
     """Call `work`, which runs an event loop: in another thread if this one runs a loop, as a notebook's does."""
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor
 
     try:
         asyncio.get_running_loop()
@@ -303,8 +298,6 @@ def render_report(
 
 def read_source(candidate: StrPath) -> str:
     """A string with several lines is source, otherwise a path."""
-    from harness.domain.files import explain_failure, read_python
-
     if isinstance(candidate, str) and not candidate.strip():
         raise _make_unreadable(candidate, "it is empty")
     if not isinstance(candidate, str | os.PathLike):

@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
+from harness.builder.cache import find_machine_folder
 from harness.capture.options import FOLDER, RECORD, CaptureOptions
 from harness.cli.options import JsonOption, Only, print_records, print_rich
 from harness.cli.results import StoredPanel
+from harness.domain import UsageError
 from harness.executors.settings import LocalSettings
+from harness.report.terminal.capture import list_apply_notes, list_capture_notes, render_apply, render_capture
 from harness.store.runs import check_name
 
 QUIET = ("KINETO_LOG_LEVEL", "9")  # torch's profiler writes to standard error
@@ -41,9 +44,7 @@ def capture(
     Then: harness run --suite captured/net --model gpt-5, harness apply captured/net --script my_script.py
     """
     os.environ.setdefault(*QUIET)
-    from harness.builder.cache import find_machine_folder
     from harness.capture.capture import capture as capture_model
-    from harness.report.terminal.capture import list_capture_notes, render_capture
 
     suite = check_name("suite", name or model.rpartition(".")[2])
     folder = captured_dir / suite
@@ -86,8 +87,6 @@ def apply(
     """
     from harness.capture.apply import apply_script
     from harness.capture.comparison import MODES
-    from harness.domain import UsageError
-    from harness.report.terminal.capture import list_apply_notes, render_apply
 
     chosen = modes.split(",")
     if unknown := [one for one in chosen if one not in MODES]:

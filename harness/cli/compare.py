@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.console import Console
 
+from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
+from harness.analysis.ranking import is_from_file, rank_stored
 from harness.cli.options import Only, Without, print_records, write_text
 from harness.cli.results import Against, AsCsv, AsJson, StoredPanel, check_one_format, make_sentence
+from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard, render_leaderboard_markdown
+from harness.report.values import count
 from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
-    from harness.analysis.leaderboard import LeaderboardRow
     from harness.analysis.side_material import SideBySide
     from harness.store.results import ResultStore
 
@@ -61,9 +66,6 @@ def leaderboard(
 
     Example: harness leaderboard --suite core --workload full -k 1 -k 5
     """
-    from fnmatch import fnmatchcase
-
-    from harness.analysis.ranking import rank_stored
     from harness.store.results import ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json)
@@ -93,7 +95,6 @@ def leaderboard(
 
 
 def _explain_no_row(store: ResultStore, where: ResultFilter, *, common: bool) -> str:
-    from harness.analysis.ranking import is_from_file
     from harness.store.results import explain_no_match
 
     matching = list(store.rows(replace(where, device=None)))
@@ -106,8 +107,6 @@ def _explain_no_row(store: ResultStore, where: ResultFilter, *, common: bool) ->
 
 def _note_unequal_problems(rows: Sequence[LeaderboardRow]) -> None:
     """Print to stderr for formats without notes."""
-    from harness.analysis.leaderboard import describe_unequal_problems
-
     for section in dict.fromkeys(row.group.section for row in rows):
         note = describe_unequal_problems([row for row in rows if row.group.section == section])
         if note:
@@ -117,7 +116,6 @@ def _note_unequal_problems(rows: Sequence[LeaderboardRow]) -> None:
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
     from harness.report.export.json_records import dump_json, leaderboard_record
     from harness.report.export.table_files import format_leaderboard
-    from harness.report.terminal.tables import render_leaderboard_markdown
 
     if as_json:
         return dump_json(*(leaderboard_record(row) for row in rows))
@@ -125,11 +123,6 @@ def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool)
 
 
 def print_leaderboard(rows: Sequence[LeaderboardRow], own_kernels: float | None = None) -> None:
-    from rich.console import Console
-
-    from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard
-    from harness.report.values import count
-
     console = Console()
     console.print(render_leaderboard(rows, wide=console.width >= WIDE_TERMINAL))
     if own_kernels is not None:
@@ -183,7 +176,6 @@ def diff(
 
         print_records(comparison_record(sides))
         return
-    from rich.console import Console
 
     console = Console()
     console.print(render_comparison(sides, code=code, width=console.width))
@@ -193,8 +185,6 @@ def diff(
 
 def format_page(sides: SideBySide) -> str:
     """Return a page that has all, and runs and loads nothing."""
-    from rich.console import Console
-
     from harness.report.terminal.diff import WHOLE, render_comparison
 
     console = Console(record=True, file=StringIO(), width=PAGE_COLUMNS, force_jupyter=False)

@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from harness.builder.cache import default_cache_folder, find_machine_folder, prune_cache, read_cache
 from harness.cli.options import GroupedCommand, JsonOption, Only, expand_panels, print_records, print_rich
+from harness.cli.progress import show_steps
 from harness.doctor.machine import MachinePart, examine_machine
 from harness.domain import EMULATED, UsageError
 from harness.executors.settings import LocalSettings
 from harness.languages import LANGUAGES, LanguageRules
 from harness.pipeline.options import EvaluateOptions
+from harness.report.terminal.search_progress import Step
+from harness.report.terminal.tables import make_table, style_text
 from harness.report.values import count
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
     from harness.evaluation.certificate import Basis, Certificate
     from harness.redteam import CorpusFile, CorpusResult, RedTeam
 
@@ -62,8 +66,6 @@ def doctor(
 
 def _show_steps(found: Iterable[MachinePart | str]) -> Iterator[MachinePart]:
     """Name steps on stderr: beside a spinner in a terminal, otherwise in a line."""
-    from rich.console import Console
-
     console = Console(stderr=True)
     status = console.status("")
     try:
@@ -107,7 +109,6 @@ def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:
     if json_output:
         print_records(*map(asdict, reports))
         return
-    from harness.report.terminal.tables import make_table, style_text
 
     table = make_table("node", "device", "chip", "isolation layers", "certificate", title="Nodes of the cluster")
     for report in reports:
@@ -121,10 +122,6 @@ def _report_cluster(options: EvaluateOptions, *, json_output: bool) -> None:
 
 def print_checks(checks: Iterable[MachinePart]) -> None:
     """Print each check as soon as it is known."""
-    from rich.console import Console
-
-    from harness.report.terminal.tables import make_table, style_text
-
     console = Console()
     printed: list[MachinePart] = []
     for check in checks:
@@ -150,8 +147,6 @@ def info(settings: Annotated[LocalSettings, Only("cache_dir")]) -> None:
 
     Example: harness cache info
     """
-    from harness.builder.cache import read_cache
-
     folder = _find_folder(settings.cache)
     contents = read_cache(folder)
     typer.echo(f"cache    {folder}")
@@ -173,8 +168,6 @@ def prune(settings: Annotated[LocalSettings, Only("cache_dir", "cache_size")]) -
 
     Example: harness cache prune --cache-size 5G
     """
-    from harness.builder.cache import prune_cache, read_cache
-
     folder = _find_folder(settings.cache)
     removed, size_bytes = prune_cache(folder, settings.max_cache_bytes)
     left = read_cache(folder)
@@ -182,8 +175,6 @@ def prune(settings: Annotated[LocalSettings, Only("cache_dir", "cache_size")]) -
 
 
 def _find_folder(given: Path | None) -> Path:
-    from harness.builder.cache import default_cache_folder
-
     return given or default_cache_folder()
 
 
@@ -255,9 +246,6 @@ def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
 
 
 def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
-    from harness.cli.progress import show_steps
-    from harness.report.terminal.search_progress import Step
-
     results: list[CorpusResult] = []
 
     def read() -> list[Step]:
@@ -274,7 +262,6 @@ def _settle(
     settings: LocalSettings, before: Sequence[tuple[Any, Basis]], results: Sequence[CorpusResult]
 ) -> list[Certificate]:
     """Write or remove the certificates of a full run."""
-    from harness.builder.cache import find_machine_folder
     from harness.redteam import settle_certificate
 
     folder = find_machine_folder(settings.cache)
@@ -283,8 +270,6 @@ def _settle(
 
 
 def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate], *, earns: bool) -> None:
-    from rich.console import Console
-
     console = Console()
     console.print(_make_table(results))
     for result in results:
@@ -301,7 +286,6 @@ def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate],
 def _make_table(results: Sequence[CorpusResult]) -> Table:
     """Sort unexpected results first."""
     from harness.redteam import LAYERS
-    from harness.report.terminal.tables import make_table, style_text
 
     table = make_table("=layer", "file", "=result", "=by", ">s")
     ordered = sorted(
@@ -316,8 +300,6 @@ def _make_table(results: Sequence[CorpusResult]) -> Table:
 
 
 def _explain(result: CorpusResult) -> Text:
-    from harness.report.terminal.tables import style_text
-
     expected = ", ".join(result.file.expected)
     if result.file.faster_than is not None:
         expected += f", faster than {result.file.faster_than:g}"

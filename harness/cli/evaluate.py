@@ -12,13 +12,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.analysis.ranking import RankedFile
+from harness.analysis.source_locations import find_lines
 from harness.cli.options import JsonOption, complete_problem, complete_run, complete_suite, print_records, print_rich
-from harness.domain import EMULATED, FILE_RUN, Language, Outcome, UsageError
+from harness.cli.progress import show_steps
+from harness.domain import EMULATED, FILE_RUN, Evaluation, Finding, Language, Outcome, UsageError
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
+from harness.problems.workloads import describe_lacking_workload
+from harness.report.terminal.sources import CompilerText
+from harness.report.terminal.tables import (
+    NARROW,
+    choose_columns,
+    format_interval,
+    list_notes,
+    render_evaluations,
+    render_ranked_files,
+    style_text,
+)
+from harness.report.verdict_text import PLAIN_TORCH, lacks_kernel, state_verdict
+from harness.store.columns import make_row
+from harness.store.completions import locate_answer, read_origin
+from harness.store.runs import list_runs
 
 if TYPE_CHECKING:
-    from harness.analysis.ranking import RankedFile
-    from harness.domain import Evaluation, Finding
     from harness.executors.executor import Task
     from harness.pipeline.evaluations import EvaluationReport
     from harness.pipeline.files import WatchEvent
@@ -113,8 +129,6 @@ def evaluate(
 
 def _import_folders(names: Sequence[str], options: EvaluateOptions) -> list[str]:
     """Return the names with the imported runs in place of folders that are no runs."""
-    from harness.store.runs import list_runs
-
     known, found = set(list_runs(options.generated_dir)) if any(map(os.path.isdir, names)) else set(), list[str]()
     for name in names:
         if name in known or not os.path.isdir(name):  # noqa: PTH112 - names need not be paths
@@ -132,15 +146,12 @@ def _import_folders(names: Sequence[str], options: EvaluateOptions) -> list[str]
 
 
 def _are_runs(names: Sequence[str], generated_dir: Path) -> bool:
-    from harness.store.runs import list_runs
-
     return bool(names) and set(names) <= set(list_runs(generated_dir)) and not any(map(os.path.isfile, names))
 
 
 def _evaluate_runs(
     runs: tuple[str, ...], problem: str | None, options: EvaluateOptions, selection: Selection, *, json_output: bool
 ) -> None:
-    from harness.cli.progress import show_steps
     from harness.pipeline.evaluate import sample_tasks
     from harness.pipeline.evaluations import evaluate_tasks
 
@@ -162,9 +173,7 @@ def _evaluate_files(
     tasks: Mapping[Path, Task], problem: str, options: EvaluateOptions, selection: Selection, *, json_output: bool
 ) -> int:
     """Return the exit code."""
-    from harness.cli.progress import show_steps
     from harness.pipeline.files import evaluate_files
-    from harness.problems.workloads import describe_lacking_workload
 
     report, ranked = evaluate_files(tasks, options, show_steps, selection)
     _note_real_devices(report, options)
@@ -193,8 +202,6 @@ def _watch(
         if event.reason:
             typer.echo(f"{event.file}: {event.reason}", err=True)
         elif not json_output:
-            from harness.report.terminal.tables import format_interval, style_text
-
             verdict = event.evaluation if event.stored is None else event.stored.evaluation
             assert verdict is not None
             prefix, more = ("", "") if event.stored is not None else ("outputs ", "; times and more checks follow")
@@ -241,8 +248,6 @@ def _print_left_out(tasks: int, report: EvaluationReport, selection: Selection) 
 
 
 def _all_runs(generated_dir: Path) -> tuple[str, ...]:
-    from harness.store.runs import list_runs
-
     runs = list_runs(generated_dir)
     if not runs:
         raise UsageError(f"no runs in {generated_dir}/: make one with harness generate, or name files and --problem")
@@ -250,8 +255,6 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_ranking(ranked: Sequence[RankedFile]) -> None:
-    from harness.report.terminal.tables import list_notes, render_ranked_files
-
     print_rich(render_ranked_files(ranked))
     for note in list_notes(ranked):
         typer.echo(note)
@@ -259,10 +262,6 @@ def print_ranking(ranked: Sequence[RankedFile]) -> None:
 
 def print_report(report: EvaluationReport, options: EvaluateOptions, *, ranked: bool = False) -> None:
     """With `ranked`, the ranking says the verdicts."""
-    from harness.report.terminal.tables import NARROW, choose_columns, render_evaluations
-    from harness.store.columns import make_row
-    from harness.store.completions import locate_answer, read_origin
-
     single = report.all[0] if len(report.all) == 1 and not ranked else None
     if report.all and not ranked:
         rows = [make_row(one.evaluation, one.id) for one in report.all]
@@ -295,8 +294,6 @@ def _print_unranked(report: EvaluationReport) -> None:
 
 def _print_failures(report: EvaluationReport) -> None:
     """Print each message once: whole for the harness's own failures, otherwise the first line."""
-    from harness.report.terminal.tables import style_text
-
     by_message = {one.evaluation.message: one for one in reversed(report.all) if one.evaluation.message}
     failed = [found for found in reversed(by_message.values()) if found.evaluation.outcome is not Outcome.CORRECT]
     failed.sort(key=lambda found: not found.evaluation.outcome.is_error)
@@ -314,10 +311,6 @@ def _print_failures(report: EvaluationReport) -> None:
 
 
 def _print_reason(stored: StoredEvaluation, source: str) -> None:
-    from harness.report.terminal.sources import CompilerText
-    from harness.report.terminal.tables import style_text
-    from harness.report.verdict_text import PLAIN_TORCH, lacks_kernel, state_verdict
-
     evaluation = stored.evaluation
     if evaluation.outcome is Outcome.CORRECT and evaluation.timing is not None and evaluation.speedup is None:
         print_rich(style_text(state_verdict(evaluation)))
@@ -352,9 +345,6 @@ def _list_causes(evaluation: Evaluation) -> list[Finding]:
 
 
 def _print_lines(source: str, findings: Iterable[Finding]) -> None:
-    from harness.analysis.source_locations import find_lines
-    from harness.report.terminal.tables import style_text
-
     numbers = dict.fromkeys(number for one in findings for number in find_lines(one, source))
     for number in list(numbers)[:SHOWN_LINES]:
         print_rich(style_text(f"line {number} of the candidate: {source.splitlines()[number - 1].strip()}"))

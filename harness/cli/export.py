@@ -19,14 +19,15 @@ from harness.cli.options import Only, Panel, Without, complete_run, complete_sui
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders, option
-from harness.formats.imported import FormatName
+from harness.formats.imported import FormatName, Imported
 from harness.languages import GPU_LANGUAGE
-from harness.pipeline.data_folders import SUITES, find_suite_folder
-from harness.report.values import count
+from harness.pipeline.data_folders import SUITES, find_suite_folder, list_run_problems, list_suite_roots
+from harness.problems.discovery import find_suite
+from harness.report.values import count, make_printable
 from harness.store.queries import ResultFilter
+from harness.store.runs import find_run, read_manifest
 
 if TYPE_CHECKING:
-    from harness.formats.imported import Imported
     from harness.formats.kernelbench.format import Claim
     from harness.report.html.page import ReportChoice, ReportPage
 
@@ -70,7 +71,6 @@ def report(
 
     While a run works: harness report my-run --serve
     """
-    from harness.pipeline.data_folders import list_suite_roots
     from harness.report.html.page import ReportChoice, render_report
     from harness.store.results import ResultStore
 
@@ -165,9 +165,7 @@ def export(
     """
     from harness.formats.definitions.traces import export_traces
     from harness.formats.kernelbench.export import count_left_out, export_problems, export_run
-    from harness.pipeline.data_folders import find_suite_folder, list_run_problems
     from harness.report.export.table_files import export_to_tracker
-    from harness.store.runs import find_run, read_manifest
 
     if bool(only_suite) == bool(only_run):
         raise UsageError("export either problems, with --suite NAME, or a run, with --run NAME")
@@ -213,7 +211,6 @@ def _print_other_workloads(left_out: int) -> None:
 def _export_harbor(
     folders: Mapping[str, Path], target: Path, language: Language, device: str | None, image: str
 ) -> None:
-    from harness.problems.discovery import find_suite
     from harness.service.adapters.harbor import HarborTask, choose_device, export_task
 
     if not folders:
@@ -335,8 +332,6 @@ def _store(imported: Imported, paths: RunFolders, run: str | None, *, checks: bo
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:
-    from harness.report.values import make_printable
-
     correct = [claim for claim in claims if claim.correct]
     speedups = [claim.speedup for claim in correct if claim.speedup is not None]
     fast = sum(speedup > 1 for speedup in speedups)

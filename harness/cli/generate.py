@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from harness.cli.options import JsonOption, Only, ProblemOption, RunOption, SuiteOption, print_records
-from harness.domain import INCOMPLETE_ANSWER, UsageError
+from harness.cli.progress import show_completions
+from harness.domain import INCOMPLETE_ANSWER, Sample, SampleKey, StoreError, UsageError
 from harness.domain.files import find_wide_encoding, raising
 from harness.domain.options import RunFolders
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
+from harness.report.terminal.tables import make_table, style_text
+from harness.store.runs import find_run, hold_run, list_keys, list_runs, load_sample, locate_run, replace_candidate
 
 if TYPE_CHECKING:
-    from harness.domain import Sample, SampleKey
     from harness.generate.extraction.extractor import ExtractionChange
     from harness.generate.sampler import SessionReport
 
@@ -51,7 +54,6 @@ def generate(
 
     A local server: harness generate --model qwen3 --base-url http://localhost:8000/v1
     """
-    from harness.cli.progress import show_completions
     from harness.pipeline.generate import generate_run
 
     if dry_run:
@@ -201,7 +203,6 @@ def _extract_again(
 ) -> tuple[list[ExtractionChange], list[str]]:
     """Return (changes, errors of unreadable samples)."""
     from harness.generate.extraction.extractor import ExtractionChange, reextract
-    from harness.store.runs import list_runs
 
     count, changes, damaged = 0, list[ExtractionChange](), list[str]()
     for run in runs or list_runs(generated_dir):
@@ -220,9 +221,6 @@ def _extract_again(
 
 def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
     """Return (samples, errors of unreadable ones)."""
-    from harness.domain import StoreError
-    from harness.store.runs import find_run, list_keys, load_sample
-
     run_dir = find_run(generated_dir, run)
     samples, damaged = [], []
     for key in list_keys(run_dir):
@@ -234,8 +232,6 @@ def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
 
 
 def _store(changes: Iterable[ExtractionChange], generated_dir: Path) -> None:
-    from harness.store.runs import hold_run, locate_run, replace_candidate
-
     by_run: dict[str, list[ExtractionChange]] = {}
     for change in changes:
         by_run.setdefault(change.sample.key.run, []).append(change)
@@ -257,10 +253,6 @@ def _print_json(count: int, changes: Sequence[ExtractionChange], damaged: Sequen
 def _print_table(
     count: int, changes: Sequence[ExtractionChange], damaged: Sequence[str], *, show_diff: bool, written: bool
 ) -> None:
-    from rich.console import Console
-
-    from harness.report.terminal.tables import make_table, style_text
-
     console = Console()
     if changes:
         table = make_table("=change", "sample", "why")

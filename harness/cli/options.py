@@ -15,17 +15,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass, replace
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
+from rich.console import Console, RenderableType
 from typer.core import TyperArgument, TyperCommand
 
 from harness.domain import Baseline, HarnessError, StoreError
 from harness.domain.errors import suggest
 from harness.domain.files import raising, replacing
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from harness.store.runs import list_runs
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
@@ -42,8 +41,6 @@ def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
-    from harness.store.runs import list_runs
-
     return _matching(list_runs(Path(_given(context, "generated_dir") or "generated")), incomplete)
 
 
@@ -277,8 +274,6 @@ def print_records(*records: Any) -> None:
 
 
 def print_rich(content: RenderableType) -> None:
-    from rich.console import Console
-
     Console().print(content)
 
 

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
 
 from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem, print_rich
 from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError
 from harness.domain.options import RunFolders
 from harness.executors.settings import LocalSettings
+from harness.hardware.host import list_gpus
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
 from harness.problems.discovery import list_files
 from harness.problems.setting_names import describe_settings
 from harness.problems.watched_process import list_running_steps, run_apart, set_reference_limit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.table import Table
+from harness.report.terminal.tables import make_table, style_text
 
 REJECTED_EXIT_CODE = 1
 STOPPED = "problem_error"
@@ -87,8 +88,6 @@ def _read_named(name: str, suite: str, problems_dir: Path | None) -> Problem | P
 
 
 def _choose_device(name: str) -> str:
-    from harness.hardware.host import list_gpus
-
     count = len(list_gpus())
     if name == "auto":
         return "cuda:0" if count else "cpu"
@@ -101,9 +100,6 @@ def _choose_device(name: str) -> str:
 
 
 def _admit_with_progress(found: dict[str, Problem | ProblemError], device: str) -> Iterator[Admission]:
-    from rich.console import Console
-    from rich.progress import track
-
     console = Console(stderr=True)
     hidden = not console.is_terminal  # it would print an empty line
     for name in track(found, description="checking", console=console, transient=True, disable=hidden):
@@ -159,8 +155,6 @@ def _record_check(
 
 
 def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
-    from harness.report.terminal.tables import make_table
-
     problems = {admission.problem for admission in admissions}
     rejected = {admission.problem for admission in admissions if not admission.admitted}
     admitted = f"{title}{len(problems - rejected)} of {len(problems)} problems admitted"
@@ -182,8 +176,6 @@ def _describe_verdict(admission: Admission) -> str:
 
 
 def _print_settings(settings: dict[str, dict[str, str]]) -> None:
-    from harness.report.terminal.tables import style_text
-
     for problem, in_force in settings.items():
         if in_force.keys() == {"TAGS"}:  # as of each captured problem
             continue
@@ -192,15 +184,11 @@ def _print_settings(settings: dict[str, dict[str, str]]) -> None:
 
 
 def _print_contracts(contracts: dict[str, dict[str, str]]) -> None:
-    from harness.report.terminal.tables import style_text
-
     for problem, words in contracts.items():
         print_rich(style_text(f"inputs of {problem}: {'; '.join(f'{name}: {text}' for name, text in words.items())}"))
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:
-    from harness.report.terminal.tables import style_text
-
     for admission in admissions:
         for check in admission.failed:
             where = f", case {admission.case}" if admission.case else ""

@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from harness.cli.options import (
     GroupedCommand,
@@ -35,11 +38,6 @@ from harness.problems.watched_process import describe_inputs, list_running_steps
 from harness.report.terminal.tables import format_time_us, make_table, style_text
 from harness.report.values import make_printable
 from harness.shipped import find_shipped
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
 NOTHING_FOUND_EXIT_CODE = 1
 TEMPLATE, KERNEL = "scale_norm.py", "{}_right.py"  # of the shipped folder examples/
@@ -269,8 +267,6 @@ def render_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
 
 def render_problem(facts: ProblemFacts) -> RenderableType:
     """The source is missing."""
-    from rich.console import Group
-
     return Group(*_list_parts(facts))
 
 
@@ -331,8 +327,6 @@ def _head(title: str) -> Text:
 
 
 def _render_pairs(pairs: dict[str, str]) -> Table:
-    from rich.table import Table
-
     table = Table.grid(padding=(0, 2))
     for name, value in pairs.items():
         table.add_row(style_text(name), style_text(value))

@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.progress import TaskID
-
-    from harness.report.terminal.search_progress import ProblemProgress, SearchProgress, Step
+from harness.report.terminal.search_progress import ProblemProgress, SearchProgress, Step, TimeLeft, render_search
 
 LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
 SAME_LINE_EVERY = 6  # times a changed one's interval
@@ -29,8 +27,6 @@ LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
 @contextmanager
 def show_steps(read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
     """Show the steps from `read` until the end of the block."""
-    from rich.console import Console
-
     console = Console(stderr=True)
     with _show_bars(read, console) if console.is_terminal else _print_steps(read, line_every_s):
         yield
@@ -38,10 +34,6 @@ def show_steps(read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE
 
 @contextmanager
 def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator[None]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from harness.report.terminal.search_progress import TimeLeft
-
     time_left = TimeLeft()
     columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
@@ -59,8 +51,6 @@ def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator
 
 @contextmanager
 def _print_steps(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[None]:
-    from harness.report.terminal.search_progress import TimeLeft
-
     time_left, printed, at_s = TimeLeft(), "", 0.0
 
     def print_line() -> None:
@@ -109,8 +99,6 @@ def show_search(progress: SearchProgress, *, line_every_s: float = LINE_EVERY_S)
 
 
 def _print_head(progress: SearchProgress) -> Console:
-    from rich.console import Console
-
     console = Console(stderr=True, highlight=False)
     console.print(progress.head, soft_wrap=True, markup=False)
     return console
@@ -118,10 +106,6 @@ def _print_head(progress: SearchProgress) -> Console:
 
 @contextmanager
 def _show_table(progress: SearchProgress, console: Console) -> Iterator[None]:
-    from rich.live import Live
-
-    from harness.report.terminal.search_progress import render_search
-
     def render() -> RenderableType:
         return render_search(progress, most_problems=max(console.height - LINES_BESIDE, 1))
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from harness.analysis.metrics import combine_clocks, geometric_mean
+from harness.analysis.metrics import combine_clocks, count_clocks, describe_clocks, geometric_mean
 from harness.cli.options import (
     GroupedCommand,
     Only,
@@ -23,15 +25,23 @@ from harness.cli.options import (
 )
 from harness.domain import FILE_RUN, Outcome, UsageError
 from harness.domain.options import option
-from harness.report.terminal.tables import add_column, format_cell, make_table
+from harness.report.terminal.tables import (
+    add_column,
+    choose_columns,
+    format_cell,
+    make_table,
+    measure_evaluations,
+    render_evaluations,
+    style_text,
+)
 from harness.report.values import count, format_rate
-from harness.store.queries import ResultFilter
+from harness.store.columns import COLUMNS, ResultRow
+from harness.store.queries import ResultFilter, check_columns
+from harness.store.run_files import RunNotes, read_notes, write_notes
+from harness.store.runs import find_run
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from harness.pipeline.listings import StoredRun
-    from harness.store.columns import ResultRow
     from harness.store.results import ResultStore
 
 
@@ -143,9 +153,6 @@ def make_sentence(reason: str) -> str:
 
 
 def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
-    from harness.store.columns import COLUMNS
-    from harness.store.queries import check_columns
-
     if columns is None:
         return None
     if columns == "all":
@@ -168,14 +175,12 @@ def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     from harness.report.export.table_files import format_evaluations
-    from harness.store.columns import COLUMNS
 
     typer.echo(format_evaluations(rows, columns or tuple(COLUMNS)), nl=False)
 
 
 def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, path: Path) -> None:
     from harness.report.export.table_files import write_parquet
-    from harness.store.columns import COLUMNS
 
     write_parquet(rows, columns or tuple(COLUMNS), path)
     typer.echo(f"{len(rows):,} evaluation{'s' if len(rows) != 1 else ''} written to {path}", err=True)
@@ -196,11 +201,6 @@ def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, 
 
 
 def _print_table(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
-    from rich.console import Console
-
-    from harness.analysis.metrics import count_clocks, describe_clocks
-    from harness.report.terminal.tables import choose_columns, measure_evaluations, render_evaluations
-
     console = Console()
     table = render_evaluations(rows, columns or choose_columns(console.width, rows))
     if columns:  # keep named columns even beyond the terminal's width
@@ -305,9 +305,6 @@ def annotate(
 
     Example: harness runs note my-run "before the new prompt" --tag baseline
     """
-    from harness.store.run_files import RunNotes, read_notes, write_notes
-    from harness.store.runs import find_run
-
     run_dir = find_run(folders.generated_dir, name)
     notes = read_notes(run_dir)
     tags = dict.fromkeys((*notes.tags, *(tag or ())))
@@ -343,8 +340,6 @@ def remove(
 
 
 def _render_runs(runs: Sequence[StoredRun]) -> Table:
-    from harness.report.terminal.tables import make_table, style_text
-
     table = make_table("run\nmodel; suite, language", "=date", ">problems", ">answers", ">evaluated", ">correct")
     for run in runs:
         about = style_text(f"\n{_describe_model(run)}; {run.suite}, {run.language}", "dim")
@@ -356,9 +351,6 @@ def _render_runs(runs: Sequence[StoredRun]) -> Table:
 
 
 def _print_notes(runs: Sequence[StoredRun]) -> None:
-    from harness.report.terminal.tables import style_text
-    from harness.store.run_files import RunNotes
-
     for run in runs:
         if notes := str(RunNotes(note=run.note, tags=run.tags)):
             print_rich(style_text(f"{run.name}: {notes}"))

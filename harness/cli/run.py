@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from harness.analysis.change_detection import GateRule
+from harness.analysis.change_detection import Change, GateRule, gate
+from harness.cli.compare import print_leaderboard
 from harness.cli.generate import declare_dry_run, print_notes
 from harness.cli.options import (
     JsonOption,
@@ -22,19 +25,28 @@ from harness.cli.options import (
     Without,
     complete_run,
     print_records,
+    print_rich,
+    write_text,
 )
+from harness.cli.progress import show_search, show_steps
 from harness.domain import HarnessError, Language, UsageError
 from harness.domain.options import option
 from harness.generate.options import GenerateOptions
 from harness.pipeline.options import EvaluateOptions
 from harness.pipeline.regress import Selection, regress_stored
+from harness.report.terminal.regress import (
+    changes_record,
+    format_junit,
+    format_markdown,
+    render_changes,
+    summarise_changes,
+)
+from harness.report.terminal.tables import make_table, style_text
+from harness.report.values import format_fixed
 from harness.search.strategy import ONE_TURN, SearchOptions
 from harness.store.queries import ResultFilter
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from harness.analysis.change_detection import Change
     from harness.pipeline.chains import SearchReport
     from harness.pipeline.dry_run import RunEstimate
 
@@ -64,9 +76,7 @@ def run(
 
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
-    from harness.cli.compare import print_leaderboard
     from harness.cli.evaluate import print_json, print_paths, print_report
-    from harness.cli.progress import show_search
     from harness.pipeline.improve import improve, run_once
 
     if dry_run:
@@ -93,7 +103,6 @@ def run(
 
 
 def _print_estimate(asked: GenerateOptions, options: EvaluateOptions, search: SearchOptions, *, as_json: bool) -> None:
-    from harness.cli.options import print_records, print_rich
     from harness.pipeline.dry_run import estimate_run
 
     estimate = estimate_run(asked, options, search)
@@ -108,9 +117,6 @@ def _print_estimate(asked: GenerateOptions, options: EvaluateOptions, search: Se
 
 
 def _tabulate(estimate: RunEstimate) -> Table:
-    from harness.report.terminal.tables import make_table, style_text
-    from harness.report.values import format_fixed
-
     table = make_table(
         "problem", ">stored", ">evaluated", ">requests", ">prompt\ntokens", ">answer\ntokens", ">US$", ">minutes",
         least=5,
@@ -151,7 +157,6 @@ def improve(
 
     Exit code with FILE: 0 if a correct program was found, else 1.
     """
-    from harness.cli.progress import show_search
     from harness.pipeline.chains import explain_failures
     from harness.pipeline.improve import improve_file, improve_run
 
@@ -246,9 +251,6 @@ def regress(
 
     Example: harness regress --best --junit regress.xml
     """
-    from harness.analysis.change_detection import gate
-    from harness.cli.progress import show_steps
-
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = replace(options, again=True)
@@ -265,9 +267,7 @@ def regress(
 def _report(
     changes: Sequence[Change], code: int, *, junit: Path | None, markdown: Path | None, json_file: Path | None
 ) -> None:
-    from harness.cli.options import write_text
     from harness.report.export.json_records import dump_json
-    from harness.report.terminal.regress import changes_record, format_junit, format_markdown
 
     if Path("-") not in (markdown, json_file):
         _print_table(changes)
@@ -280,10 +280,6 @@ def _report(
 
 
 def _print_table(changes: Sequence[Change]) -> None:
-    from rich.console import Console
-
-    from harness.report.terminal.regress import render_changes, summarise_changes
-
     if not changes:
         typer.echo("nothing to re-evaluate: evaluate a run first")
         return

@@ -15,6 +15,7 @@ from harness.domain import UsageError
 from harness.domain.files import raising
 from harness.domain.options import option
 from harness.pipeline.options import EvaluateOptions
+from harness.sandbox.policy import explain_evaluator_failure
 from harness.service.settings import ServiceSettings, ToolSettings
 from harness.shipped import name_install
 
@@ -51,7 +52,6 @@ def serve(
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
     from harness.pipeline.evaluate import open_executor
-    from harness.sandbox.policy import explain_evaluator_failure
 
     clients = _read_tokens(service.tokens)
     if not clients and not _is_loopback(service.host):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.main import list_commands
 from harness.cli.options import JsonOption, print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
 from harness.domain import FILE_RUN, NO_DEVICE, UsageError
@@ -29,12 +30,13 @@ from harness.report.explanations import (
     VERDICTS,
     Explanation,
 )
+from harness.report.terminal.sources import SampleTurns, render_source
 from harness.report.terminal.tables import style_text
-from harness.store.columns import COLUMNS
+from harness.report.verdict_text import name_sample
+from harness.store.columns import COLUMNS, ResultRow
+from harness.store.completions import locate_answer, read_origin, read_prompt, read_spent
 
 if TYPE_CHECKING:
-    from harness.report.terminal.sources import SampleTurns
-    from harness.store.columns import ResultRow
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 
 
@@ -91,8 +93,6 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
 
 
 def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Path) -> SampleTurns:
-    from harness.report.terminal.sources import SampleTurns
-    from harness.store.completions import locate_answer, read_origin, read_prompt, read_spent
     from harness.store.results import ResultFilter
 
     subject = stored.evaluation.subject
@@ -157,8 +157,6 @@ def _is_number(text: str) -> bool:
 
 
 def _suggest(store: ResultStore, name: str) -> str:
-    from harness.report.verdict_text import name_sample
-
     rows = list(store.rows())
     if _is_number(name):
         near = sorted(rows, key=lambda row: abs(row.id - int(name)))[:3]
@@ -181,8 +179,6 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
         why = f"the source of candidate {digest} was not stored" if digest else "no code was found in the completion"
         raise UsageError(f"evaluation {stored.id} has no source to print: {why}")
     if sys.stdout.isatty():
-        from harness.report.terminal.sources import render_source
-
         print_rich(render_source(source))
     else:
         sys.stdout.buffer.write(source.encode())  # exact bytes, for redirection into a file
@@ -267,8 +263,6 @@ def _find_entries(word: str) -> list[tuple[str, str, Explanation]]:
 
 def _find_usage(simple: str) -> Iterator[tuple[str, str, Explanation]]:
     """Find commands and options by their help."""
-    from harness.cli.main import list_commands
-
     options: dict[tuple[str, str], list[str]] = {}
     for words, command in list_commands().items():
         if simple in (words[-1], "_".join(words)):

@@ -6,15 +6,19 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.builder.cache import find_machine_folder
 from harness.domain import EMULATED
-from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, LanguageRules
+from harness.hardware.host import list_gpus
+from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, LanguageRules, find_devices
+from harness.sandbox.policy import Isolation, probe_isolation
+from harness.sandbox.worker_process import WorkerLimits
 
 if TYPE_CHECKING:
     from harness.builder.toolchain import Toolchain
-    from harness.sandbox.policy import Isolation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +100,12 @@ def _trial_check(rules: LanguageRules) -> MachinePart:
 
 def _package_check(rules: LanguageRules) -> MachinePart:
     """Check whether the packages are installed without running any."""
-    from harness.languages import find_devices
-
     missing = rules.find_missing(EMULATED in find_devices("auto", rules.name))
     without_it = f"no language {rules.name}: {missing}"
     return MachinePart(part=rules.title, present=missing is None, found=rules.version or "none", without_it=without_it)
 
 
 def _gpu_checks() -> list[MachinePart]:
-    from harness.hardware.host import list_gpus
-
     without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
     checks = [_make_part(f"GPU cuda:{index}", gpu.name, without_it) for index, gpu in enumerate(list_gpus())]
     if not checks:
@@ -123,9 +123,7 @@ def _counter_check() -> MachinePart:
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachinePart]:
-    from harness.builder.cache import find_machine_folder
     from harness.evaluation.timing.roofline import PeakStore
-    from harness.hardware.host import list_gpus
     from harness.sandbox.devices import open_device
 
     store = PeakStore(find_machine_folder(cache_dir))
@@ -137,8 +135,6 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> Iterator[MachineP
 
 
 def _worker_check() -> MachinePart:
-    from harness.sandbox.policy import probe_isolation
-
     sandbox = probe_isolation()
     level = find_isolation(sandbox)
     return MachinePart(
@@ -152,7 +148,6 @@ def _worker_check() -> MachinePart:
 def find_isolation(isolation: Isolation) -> str:
     """Start a worker and return the layers in force."""
     from harness.sandbox.forkserver import Forkserver
-    from harness.sandbox.worker_process import WorkerLimits
 
     server = Forkserver(isolation)
     try:
@@ -163,7 +158,6 @@ def find_isolation(isolation: Isolation) -> str:
 
 
 def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePart]:
-    from harness.builder.cache import find_machine_folder
     from harness.evaluation.certificate import check_standing
     from harness.sandbox.devices import find_device
 
@@ -178,8 +172,6 @@ def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[MachinePar
 
 
 def _generate_check() -> MachinePart:
-    from importlib.util import find_spec
-
     found = "a key is set" if os.environ.get("OPENAI_API_KEY") else "no OPENAI_API_KEY set"
     without_it = "generating needs it, evaluating does not: pip install openai"
     return _make_part("openai package", found if find_spec("openai") else None, without_it)

@@ -15,6 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.analysis.leaderboard import LeaderboardRow
+from harness.analysis.metrics import Price
 from harness.copies import is_reference_copy, normalise
 from harness.domain import Completion, Evaluation, Problem, ProviderError, Rival, Sample, SampleKey
 from harness.generate.prompting import render_feedback
@@ -31,8 +33,6 @@ from harness.store.completions import read_prompt
 from harness.store.runs import has_sample, load_sample, locate_sample, require_unedited, write_search
 
 if TYPE_CHECKING:
-    from harness.analysis.leaderboard import LeaderboardRow
-    from harness.analysis.metrics import Price
     from harness.generate.sampler import SessionReport
     from harness.pipeline.evaluations import EvaluationReport, Evaluations
 

@@ -28,7 +28,7 @@ from harness.executors.executor import Origin, Task, make_task
 from harness.languages import detect_language
 from harness.pipeline.data_folders import find_named_problem, find_run_problem
 from harness.pipeline.options import EvaluateOptions
-from harness.problems.watched_process import describe_inputs
+from harness.problems.watched_process import describe_inputs, set_reference_limit
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
@@ -112,7 +112,6 @@ def sample_tasks(runs: Sequence[str], options: EvaluateOptions, problem: str | N
 
 def check_plan(plan: Plan, options: EvaluateOptions) -> list[str]:
     """Return the problems without the workload. Raises if the plan cannot be evaluated here."""
-    from harness.problems.watched_process import set_reference_limit
     from harness.sandbox.devices import find_device
 
     set_reference_limit(options.reference_timeout_s)

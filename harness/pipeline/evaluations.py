@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from harness.analysis.leaderboard import LeaderboardRow
 from harness.domain import (
@@ -26,17 +26,15 @@ from harness.domain import (
     UsageError,
 )
 from harness.executors.executor import DeviceFacts, Executor, Submissions, Task, finish_all
-from harness.languages import CPU_LANGUAGE, LANGUAGES
+from harness.languages import CPU_LANGUAGE, LANGUAGES, find_devices
 from harness.pipeline.evaluate import choose_workload, open_executor
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 from harness.pipeline.provenance import Provenance
 from harness.problems.workloads import describe_lacking_workload, provide_workload
 from harness.report.export.table_files import write_csvs
 from harness.report.terminal.search_progress import Step, read_steps
+from harness.search.strategy import Screen
 from harness.store.results import Reservations, ResultFilter, ResultStore, StoredEvaluation
-
-if TYPE_CHECKING:
-    from harness.search.strategy import Screen
 
 LOG = logging.getLogger(__name__)
 POLL_S = 0.2  # for the end of another process
@@ -351,7 +349,6 @@ class Screening:
 def open_screening(screen: Screen | None, options: EvaluateOptions, language: Language) -> Iterator[Screening | None]:
     """Raises UsageError if the screening device does not fit, or is the evaluating one."""
     from harness.executors.local import LocalExecutor
-    from harness.languages import find_devices
 
     if screen is None:
         yield None

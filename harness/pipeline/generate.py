@@ -15,6 +15,7 @@ from harness.domain import UsageError
 from harness.generate.options import GenerateOptions
 from harness.generate.planning import GenerationSettings, make_plan
 from harness.generate.providers import Provider, RecordedProvider, name_recorded_model
+from harness.generate.providers.endpoint_errors import RetryPolicy
 from harness.generate.sampler import Asker, Plan, SessionReport
 from harness.pipeline.chains import Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_suite_folder
@@ -102,7 +103,6 @@ def plan_dry_run(options: GenerateOptions) -> tuple[Plan, RecordedProvider | Non
 
 def _find_provider(options: GenerateOptions) -> Callable[[], Provider]:
     """Reads its settings at once. Raises HarnessError."""
-    from harness.generate.providers.endpoint_errors import RetryPolicy
     from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint, read_key
 
     endpoint = EndpointSettings(

@@ -16,7 +16,7 @@ from harness.domain import EMULATED, FROM_FILE, Candidate, Language, Problem, Us
 from harness.domain.files import replace_text
 from harness.generate.options import GenerateOptions, ProviderName
 from harness.generate.sampler import Plan
-from harness.languages import detect_language
+from harness.languages import detect_language, find_devices
 from harness.pipeline.chains import ONCE, SampleSearch, SearchReport, Session, ShowSearch, follow_all
 from harness.pipeline.data_folders import find_folder, find_run_problem
 from harness.pipeline.evaluate import check_plan, read_candidate
@@ -31,8 +31,6 @@ from harness.store.runs import find_run, read_manifest
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
     """Raises UsageError, also if the strategy needs timing and there is none."""
-    from harness.languages import find_devices
-
     names = find_devices(options.device, language)
     is_timed = options.fidelity != "correctness" and bool(names) and names[0] != EMULATED
     return find_strategy(search.strategy, is_timed=is_timed, width=search.width)

@@ -28,14 +28,14 @@ from harness.domain.files import raising
 from harness.domain.options import option
 from harness.hardware.host import list_gpus
 from harness.languages import LANGUAGES
-from harness.pipeline.options import read_baselines
+from harness.pipeline.options import EvaluateOptions, read_baselines
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.results import ResultFilter, ResultStore, StoredEvaluation, explain_no_match
+from harness.store.runs import has_sample, load_sample, locate_run
 
 if TYPE_CHECKING:
     from harness.executors.executor import Task
     from harness.pipeline.evaluations import Evaluations, ShowSteps
-    from harness.pipeline.options import EvaluateOptions
 
 REGRESS_FOLDER = "regress"
 _Setting = tuple[str, WorkloadName, str, str | None]
@@ -211,7 +211,6 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
 def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
     """Skip samples deleted from generated/."""
     from harness.generate.extraction.extractor import reextract
-    from harness.store.runs import has_sample, load_sample, locate_run
 
     changes = []
     latest = {(row.run, row.problem, row.sample, row.turn): row for row in rows if row.run and row.run != FILE_RUN}

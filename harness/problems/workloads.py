@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness.domain import Language, Problem, ProblemError, ReferenceStopped, Workload, WorkloadName
+from harness.languages import LANGUAGES
 from harness.problems.discovery import parse_problem
 from harness.problems.watched_process import run_apart
 
@@ -23,7 +24,6 @@ def provide_workload(problem: Problem, workload: WorkloadName, language: Languag
 
 
 def _fit(problem: Problem, language: Language) -> Problem | None:
-    from harness.languages import LANGUAGES
     from harness.problems.shrink import fit_problem
 
     return fit_problem(problem, LANGUAGES[language].emulation_cost)

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Self
 
+from harness.copies import take_fingerprint
 from harness.domain import FILE_RUN, Evaluation, StoreError, Subject
 from harness.domain.errors import suggest
 from harness.domain.files import explain_failure, raising
@@ -225,7 +226,6 @@ class ResultStore:
         query = "SELECT 1 FROM fingerprints WHERE candidate = ? AND kind = ?"
         if self._connection.execute(query, (candidate, EXACT)).fetchone() is not None:
             return
-        from harness.copies import take_fingerprint
 
         fingerprint = take_fingerprint(source)
         rows = [(fingerprint.exact, EXACT, candidate), *((value, PART, candidate) for value in fingerprint.values)]

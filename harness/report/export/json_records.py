@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.leaderboard import LeaderboardRow
+from harness.analysis.side_by_side import Pair
 from harness.domain import Block, Evaluation, StoreError, Timing, Work
 from harness.domain.files import raising, replace_text
 from harness.report.values import make_printable, make_strict
@@ -17,7 +18,6 @@ from harness.store.columns import ResultRow
 from harness.store.results import StoredEvaluation
 
 if TYPE_CHECKING:
-    from harness.analysis.side_by_side import Pair
     from harness.analysis.side_material import SideBySide
 
 

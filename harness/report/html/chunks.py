@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.source_locations import find_lines
+from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
     BuildSummary,
     CaseResult,
@@ -266,8 +267,6 @@ def _describe_counters(counters: CounterReport) -> dict[str, Any]:
 
 
 def _describe_build(build: BuildSummary) -> dict[str, Any]:
-    from harness.builder.error_excerpt import shorten_log
-
     return {
         "keys": build.keys[:20],
         "cached": build.cached,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.table import Table
 
 from harness.report.terminal.tables import make_table, style_text
 from harness.report.values import count, format_fixed, format_rate
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 MOST_GAIN = 100  # that is told apart
 CHAIN_SHARE = 0.03  # of operators in the forward of a module with others inside

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from harness.analysis.source_locations import find_lines
+from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
     BaselineResult,
     BuildSummary,
@@ -50,11 +55,6 @@ from harness.report.verdict_text import (
 )
 from harness.store.results import StoredEvaluation
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
 
 def render_cases(evaluation: Evaluation) -> Iterator[RenderableType]:
     is_timed = any(case.timing is not None for case in evaluation.cases)
@@ -96,16 +96,10 @@ def render_details(
     all_blocks: bool = False,
 ) -> RenderableType:
     """The outcome is first and last: a terminal shows the end. Without `whole_log`, the log is reduced to errors."""
-    from rich.console import Group
-
     return Group(*_sections(stored, source, turns, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def render_log(log: str, *, whole: bool = True) -> RenderableType:
-    from rich.console import Group
-
-    from harness.builder.error_excerpt import shorten_log
-
     if whole:
         return style_text(log.rstrip("\n"))
     errors, lines = shorten_log(log), len(log.splitlines())
@@ -160,9 +154,6 @@ def _finding_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableTy
 
 
 def _render_finding(finding: Finding, style: str, lines: tuple[int, ...], *, is_reason: bool) -> RenderableType:
-    from rich.console import Group
-    from rich.padding import Padding
-
     head = style_text(f"{finding.severity} ", style).append_text(style_text(finding.check, "bold"))
     head.append_text(style_text(": the reason above" if is_reason else f": {finding.message}"))
     if lines:
@@ -323,8 +314,6 @@ def _render_verdict(evaluation: Evaluation) -> Text:
 
 
 def _render_facts(facts: list[tuple[str, str]]) -> Table:
-    from rich.table import Table
-
     table = Table.grid(padding=(0, 2))
     for name, value in facts:
         if value:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, SpeedTest
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
@@ -12,11 +15,6 @@ from harness.domain import Outcome
 from harness.report.terminal.tables import describe_section, format_speedup, make_table, style_outcome, style_text
 from harness.report.values import count, format_range, format_rate
 from harness.store.columns import ResultRow
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
 _FLIPS: tuple[tuple[FlipKind, str], ...] = (("lost", "correct before, not after"), ("won", "correct only after"))
 
@@ -38,8 +36,6 @@ def render_comparison(
     sides: SideBySide, *, code: bool = False, width: int = 80, extent: Extent = Extent()
 ) -> RenderableType:
     """`code` adds the source diffs."""
-    from rich.console import Group
-
     parts: list[RenderableType] = [style_text(summarise_sides(sides), "bold")]
     for group in sides.comparison.groups:
         parts += ["", *_render_group(group, extent.rows, wide=width >= 110)]

@@ -7,18 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
+
+from rich.table import Table
+from rich.text import Text
 
 from harness.analysis.change_detection import CHANGE_KINDS, Change
 from harness.domain import FILE_RUN, Outcome, Subject
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 from harness.report.values import format_range, format_table, make_printable, make_strict
 from harness.report.verdict_text import name_sample
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
 
 _STYLES = {
     "broken": "bold red", "slower": "red", "fixed": "green", "faster": "green", "unreliable": "yellow",

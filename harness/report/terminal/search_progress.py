@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
+from rich.console import Group, RenderableType
+
 from harness.analysis.metrics import Price
 from harness.analysis.samples import find_best
 from harness.domain import Completion, Evaluation, SampleKey
@@ -20,8 +22,6 @@ from harness.report.values import format_fixed, format_range
 from harness.search.history import History, Turn
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from harness.executors.executor import DeviceStatus, Executor, ExecutorStatus
 
 REASONS_SHOWN = 2  # why builds were slow
@@ -275,8 +275,6 @@ class SearchProgress:
 
 def render_search(progress: SearchProgress, *, most_problems: int) -> RenderableType:
     """Show problems in work first if not all fit."""
-    from rich.console import Group
-
     problems = progress.list_problems()
     shown, table = problems, make_table("problem", ">samples", ">turns", "=best", least=4)
     if len(problems) > most_problems:

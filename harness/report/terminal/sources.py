@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from itertools import accumulate, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.syntax import Syntax
 
 from harness.analysis.samples import list_best, result_of
 from harness.report.terminal.tables import format_speedup, make_table, render_heading, style_outcome, style_text
@@ -16,17 +18,12 @@ from harness.report.values import format_range, make_printable
 from harness.store.columns import ResultRow
 from harness.store.completions import Spent, TurnOrigin
 
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-
 EXCERPT_LINES = 60
 DIFF_LINES = 120
 LONGEST_LINE = 400  # characters, in an excerpt
 
 
 def render_source(source: str, *, marked: Collection[int] = ()) -> RenderableType:
-    from rich.syntax import Syntax
-
     return Syntax(
         make_printable(source),
         "python",
@@ -39,8 +36,6 @@ def render_source(source: str, *, marked: Collection[int] = ()) -> RenderableTyp
 
 def render_excerpt(source: str, *, marked: Collection[int] = ()) -> RenderableType:
     """Show at most `EXCERPT_LINES`, with a note about the rest."""
-    from rich.console import Group
-
     lines = source.splitlines()
     shown = "\n".join(line[:LONGEST_LINE] for line in lines[:EXCERPT_LINES])
     rest = len(lines) - EXCERPT_LINES
@@ -52,8 +47,6 @@ def render_excerpt(source: str, *, marked: Collection[int] = ()) -> RenderableTy
 
 def render_difference(before: str, after: str, *, turn: int) -> RenderableType:
     """Show a unified diff of at most `DIFF_LINES`."""
-    from rich.syntax import Syntax
-
     lines = unified_diff(before.splitlines(), after.splitlines(), f"turn {turn}", "this turn", lineterm="", n=2)
     shown = list(islice(lines, DIFF_LINES + 1))
     if not shown:

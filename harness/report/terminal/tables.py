@@ -10,22 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from textwrap import shorten
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
 from harness.analysis.metrics import describe_clocks
 from harness.analysis.ranking import RankedFile
 from harness.analysis.samples import GroupKey, Section
-from harness.domain import EMULATED, NO_DEVICE, Outcome
+from harness.domain import EMULATED, NO_DEVICE, Evaluation, Outcome
 from harness.report.values import format_fixed, format_range, format_rate, format_table, make_printable
 from harness.store.columns import COLUMNS, ResultRow, make_row
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
-    from harness.domain import Evaluation
 
 DEFAULT_COLUMNS = ("id", "problem", "model", "device", "workload", "outcome", "speedup")
 WIDE_COLUMNS = (
@@ -101,7 +98,6 @@ def describe_fastest(row: ResultRow) -> str:
 def measure_evaluations(rows: Sequence[ResultRow], columns: Sequence[str]) -> int:
     """Return the width that shows all columns, with long strings cut to LONG_TEXT characters."""
     shortened = [row._replace(**{name: getattr(row, name)[:LONG_TEXT] for name in LONG_TEXTS}) for row in rows]
-    from rich.console import Console
 
     console = Console(width=10_000)
     return console.measure(render_evaluations(shortened, columns)).maximum
@@ -122,9 +118,6 @@ def choose_columns(width: int, rows: Sequence[ResultRow]) -> tuple[str, ...]:
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
     """Show one table per comparable section; stack columns unless `wide`."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[RenderableType] = []
     in_order = sorted(rows, key=lambda row: row.group.section)
     for section, members in groupby(in_order, lambda row: row.group.section):
@@ -164,8 +157,6 @@ def style_outcome(outcome: str) -> Text:
 
 def style_text(text: str, style: str = "") -> Text:
     """Remove markup and control characters."""
-    from rich.text import Text
-
     return Text(make_printable(text), style=style)
 
 
@@ -206,8 +197,6 @@ def describe_section(section: Section) -> str:
 
 
 def _render_section(section: Section, rows: list[LeaderboardRow], *, wide: bool) -> RenderableType:
-    from rich.console import Group
-
     table = make_table()
     columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
     if any(row.group.turns > 1 for row in rows):
@@ -263,8 +252,6 @@ def _name_prompt(group: GroupKey) -> str:
 
 
 def _stack(parts: Iterable[Text]) -> Text:
-    from rich.text import Text
-
     cell = Text("\n").join(parts)
     cell.no_wrap, cell.overflow = True, "ellipsis"
     return cell
@@ -272,9 +259,6 @@ def _stack(parts: Iterable[Text]) -> Text:
 
 def make_table(*columns: str, title: str | None = None, least: int | None = None) -> Table:
     """Cells below `>` (right-aligned) and `=` stay in one line. Others are folded to `least` characters or more."""
-    from rich import box
-    from rich.table import Table
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.title = None if title is None else style_text(title, "bold")
     table.title_justify = table.caption_justify = "left"

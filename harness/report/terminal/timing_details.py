@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
-from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from harness.domain import Block, Conditions, Timing
 from harness.report.terminal.tables import format_speedup, format_time_us, make_table, style_text
@@ -16,12 +19,6 @@ from harness.report.verdict_text import (
     explain_timing_verdict,
     format_measured,
 )
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
 
 _WHY_COUNTED = (
     "The counted times rank: the reported ones, and what the evaluator's clock found beyond them; the ratio is the "

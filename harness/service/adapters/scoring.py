@@ -15,6 +15,7 @@ from typing import Any
 from harness.client import Client
 from harness.domain import Language
 from harness.languages import GPU_LANGUAGE
+from harness.problems.discovery import find_problem, find_suite
 from harness.service.reward import Reward, Shaping, score_verdict
 
 ALWAYS = ("built", "loaded", "correct", "suspect", "speedup", "speedup_low", "own_share")
@@ -56,7 +57,6 @@ def list_tasks(
     """Yield all problems of a suite, or the named ones. The prompt describes `gpu`, which measures the reward."""
     from harness.generate.prompting import find_gpu, read_host_facts, render_prompt
     from harness.pipeline.data_folders import find_folder, find_suite_folder
-    from harness.problems.discovery import find_problem, find_suite
 
     folder = find_suite_folder(suite, None if problems_dir is None else Path(problems_dir))
     prompts_dir = find_folder("prompts", None)
