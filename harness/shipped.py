@@ -1,7 +1,5 @@
 """Finds shipped folders (suites, prompts, recordings, corpus), and names the installation of optional parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent

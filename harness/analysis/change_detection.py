@@ -4,8 +4,6 @@ Speedups are compared: they have changed if the interval of the ratio lies beyon
 noise floors.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Sequence

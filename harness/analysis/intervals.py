@@ -1,7 +1,5 @@
 """Confidence intervals for the median of paired ratios, and ratios of two speedups."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

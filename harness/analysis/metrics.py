@@ -4,8 +4,6 @@
 unsolved; a correct sample without a confirmed time counts for fast_0 only.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Per problem: Welch test on log speedups, false discovery rate by Benjamini-Hochb
 test of speed, sign test of correctness.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

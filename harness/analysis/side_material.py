@@ -1,7 +1,5 @@
 """Gathers the two sides of `harness diff`: evaluations, costs, prompt and code diffs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff

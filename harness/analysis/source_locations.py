@@ -4,8 +4,6 @@ Recognises tracebacks, the line quoted below `cuda.cu(11): error` (torch prepend
 `cuda.cu:12`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable

@@ -9,8 +9,6 @@
 Recently used entries may be in use and are never removed.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -3,8 +3,6 @@
 It first compiles against a subset of torch's headers, which is faster, and after a non-final error against all of them.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

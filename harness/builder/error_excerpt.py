@@ -1,7 +1,5 @@
 """Shortens compiler logs to the errors and their source lines."""
 
-from __future__ import annotations
-
 import re
 
 _ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|cannot find|ld returned|Error:)", re.IGNORECASE)

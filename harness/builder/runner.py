@@ -1,7 +1,5 @@
 """Runs compilers in a sandbox with memory and time limits, and limits concurrent builds by free memory."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

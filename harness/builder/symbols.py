@@ -1,7 +1,5 @@
 """Lists and demangles names of functions, to recognise candidate kernels. The names are the candidate's."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Selects the GPU target of a CUDA extension: of those that the program requests, the one that its device loads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Writes sources and ninja file through torch's own `load_inline` and `load`, without running ninja."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`harness capture` finds problems in a model, `harness apply` puts kernels into it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

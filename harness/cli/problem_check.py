@@ -1,7 +1,5 @@
 """`harness problems check`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Shows progress on stderr: bars or a table in a terminal, changes every ten seconds elsewhere, and a line a minute."""
 
-from __future__ import annotations
-
 import textwrap
 import threading
 import time

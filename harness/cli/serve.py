@@ -1,7 +1,5 @@
 """`harness serve` and `harness tools`: evaluate for others."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from ipaddress import ip_address

@@ -8,8 +8,6 @@
 - `only_in_place`: the same for a reference that returns nothing; a candidate's return value is ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, get_args

@@ -5,8 +5,6 @@ Reference, baseline and candidate get equal values, by seed and constant alone: 
 candidate has fewer such parameters, its other tensors are searched.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Describes the nodes of a cluster for `harness doctor`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any

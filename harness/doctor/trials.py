@@ -1,7 +1,5 @@
 """Tests build strategies with an extension, languages with a program, and makes the precompiled header cache."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed

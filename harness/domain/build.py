@@ -1,7 +1,5 @@
 """Build requests of candidates, and their results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal

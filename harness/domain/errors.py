@@ -1,7 +1,5 @@
 """Failures of the harness, its settings or its machine. Messages state cause, location and remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

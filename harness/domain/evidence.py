@@ -1,7 +1,5 @@
 """Evidence recorded with the verdict: times against a baseline, conditions, roofline position, time attribution."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

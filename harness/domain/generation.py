@@ -1,7 +1,5 @@
 """Prompts, completions, and the candidates extracted from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal

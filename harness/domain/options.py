@@ -1,7 +1,5 @@
 """Declares a setting as a field of a frozen dataclass. `option` makes it an option, a HARNESS_ variable and a key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

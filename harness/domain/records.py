@@ -1,7 +1,5 @@
 """Makes dataclasses of JSON, by the types of their fields."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from enum import Enum

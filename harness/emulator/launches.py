@@ -1,7 +1,5 @@
 """Rewrites kernel launches, `threadIdx` and its kind unless shadowed, and host code that selects the GPU."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -9,8 +9,6 @@
 Unsupported constructs are returned as `Problem`s.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Parses functions and variables of namespaces; finds kernels that can run as a loop. `hidden`: in macros."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step, text_at

@@ -3,8 +3,6 @@
 `__shared__ float tile[16][17], sum;` becomes a `typedef` with the same declarators and a reference per name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

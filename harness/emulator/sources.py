@@ -1,7 +1,5 @@
 """Converts a build request to C++ sources for the emulated GPU, and explains compiler errors."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterator

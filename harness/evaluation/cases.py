@@ -1,7 +1,5 @@
 """Lists the cases of one evaluation, and combines their results."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Each kind of device has one JSON file, valid while its basis is unchanged (sourc
 layers).
 """
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Reads hardware counters in a worker under ncu (Nsight Compute), isolated. The candidate can forge its output."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

@@ -4,8 +4,6 @@ A candidate that fails gets an outcome. Faults of the problem, the harness or th
 `harness_error` or `not_run`.
 """
 
-from __future__ import annotations
-
 import platform
 import secrets
 import traceback

@@ -5,8 +5,6 @@ candidate's worker and runs the steps below until one fails. On the emulated dev
 larger sizes, which the candidate may be specialised for, or at smaller ones if it was too slow.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack

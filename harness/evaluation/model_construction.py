@@ -1,7 +1,5 @@
 """Loads a program in a worker, and constructs its model like the reference."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

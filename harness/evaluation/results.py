@@ -1,7 +1,5 @@
 """What a step of an evaluation found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

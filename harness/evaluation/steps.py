@@ -1,7 +1,5 @@
 """The steps of the method: each takes a case and returns its findings and facts."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress

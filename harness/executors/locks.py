@@ -1,7 +1,5 @@
 """Locks shared by a user's harness processes."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

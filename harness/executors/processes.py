@@ -1,7 +1,5 @@
 """Controls evaluator processes: a trusted one per device, and sandboxed ones for problem files of single clients."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

@@ -5,8 +5,6 @@
 <group>/<task>/submission.py, submissions/*.py, solutions/**/*.py        custom_kernel(data)
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence

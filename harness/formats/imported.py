@@ -1,7 +1,5 @@
 """Contents of another format's folder, as problem files and candidates of this harness."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

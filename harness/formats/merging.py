@@ -1,7 +1,5 @@
 """Merges Python modules that import each other into the source of one module, renames names in it, and adds a class."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

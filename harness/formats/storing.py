@@ -1,7 +1,5 @@
 """Stores imported problems as suites, and solutions as runs."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The formats that `harness import` reads, and how a folder is recognised."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

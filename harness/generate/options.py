@@ -1,7 +1,5 @@
 """Settings of generation by the commands and the API."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Turns generation settings into a validated plan: problems, prompts, run."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans requests to a model, sends them concurrently and stores each answer as it arrives."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor

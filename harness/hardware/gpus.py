@@ -1,7 +1,5 @@
 """GPU models: limits and dense peak rates of SXM variants, by NVIDIA's datasheets. They affect no time or score."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from harness.domain import UsageError

@@ -2,8 +2,6 @@
 minimum of the machine's and the limits of this process's control groups). Linux only.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -1,7 +1,5 @@
 """The languages that kernels are written in, one file each, with its rules, and the devices for them."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from typing import get_args

@@ -1,7 +1,5 @@
 """C++ for the CPU, in extensions built by `load_inline` or `load`."""
 
-from __future__ import annotations
-
 from harness.domain import BuildRequest
 from harness.languages.rules import LanguageRules
 

@@ -1,7 +1,5 @@
 """CUDA kernels in extensions built by `load_inline` or `load`."""
 
-from __future__ import annotations
-
 from harness.domain import EMULATED
 from harness.languages.rules import LanguageRules
 

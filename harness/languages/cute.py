@@ -1,7 +1,5 @@
 """CuTe DSL kernels: Python functions that NVIDIA's cutlass package compiles at their first launch."""
 
-from __future__ import annotations
-
 from harness.domain import EMULATED
 from harness.languages.rules import LanguageRules, explain_missing, list_decorated
 

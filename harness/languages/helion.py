@@ -1,7 +1,5 @@
 """Helion kernels: Python functions that Helion translates to Triton at their first call."""
 
-from __future__ import annotations
-
 from harness.languages.rules import LanguageRules, explain_missing, list_decorated
 from harness.languages.torch import INDUCTOR
 from harness.languages.triton import RULES as TRITON

@@ -1,7 +1,5 @@
 """TileLang kernels: Python functions that TileLang translates to CUDA and compiles with nvcc when they are made."""
 
-from __future__ import annotations
-
 from harness.domain import EMULATED
 from harness.languages.rules import LanguageRules, explain_missing, list_decorated
 

@@ -1,7 +1,5 @@
 """Plain PyTorch, eager or through `torch.compile`: no custom kernel is written."""
 
-from __future__ import annotations
-
 from harness.domain import BuildRequest
 from harness.languages.rules import LanguageRules
 from harness.languages.triton import KEYS

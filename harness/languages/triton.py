@@ -1,7 +1,5 @@
 """Triton kernels: Python functions that Triton compiles at their first launch."""
 
-from __future__ import annotations
-
 import re
 
 from harness.domain import EMULATED

@@ -1,7 +1,5 @@
 """Finds data folders (reference_models/, prompts/, recordings/) and problems in them or in a stored run."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from functools import cache

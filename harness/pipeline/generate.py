@@ -1,7 +1,5 @@
 """Generates one run for a command."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Iterator

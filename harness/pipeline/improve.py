@@ -1,7 +1,5 @@
 """Asks a model and evaluates its answers for `harness run` and `harness improve`, also from a program or stored run."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from contextlib import nullcontext

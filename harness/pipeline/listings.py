@@ -1,7 +1,5 @@
 """Describes suites and problems to people, with baseline times from stored results; lists and removes runs."""
 
-from __future__ import annotations
-
 import ast
 import random
 import re

@@ -1,7 +1,5 @@
 """Settings of evaluations by the commands and the API, with the baselines that they name."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from hashlib import sha256

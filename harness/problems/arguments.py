@@ -1,8 +1,6 @@
 """Reads the arguments returned by `get_inputs` and `get_init_inputs`: a list, a dict by name, or `[[positional],
 {named}]`."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

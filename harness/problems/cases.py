@@ -1,7 +1,5 @@
 """Reads the cases of a problem file (docs/problems.md): `CASES`, `RANGES`, or the function `get_cases`."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields

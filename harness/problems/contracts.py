@@ -1,7 +1,5 @@
 """Reads what the arguments of `forward` may be (docs/problems.md): the setting `INPUTS`."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 docs/problems.md lists the settings.
 """
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from collections.abc import Iterator

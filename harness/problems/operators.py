@@ -1,7 +1,5 @@
 """Observes and replaces a reference's operators without torch._dynamo, whose import takes seconds."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections import Counter

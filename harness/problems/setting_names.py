@@ -1,7 +1,5 @@
 """Finds misspelt settings of a problem file, and describes those in force."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Runs code of problem files in a process that records its steps and deadlines in memory, and finds why it ended."""
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import itertools

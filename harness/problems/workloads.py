@@ -1,7 +1,5 @@
 """Adds the workloads that a problem needs for an evaluation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path

@@ -4,8 +4,6 @@ Needs a current primary context. Functions raise DeviceError if a driver call fa
 Memory Management".
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import weakref

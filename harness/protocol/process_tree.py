@@ -1,7 +1,5 @@
 """Reads process trees from /proc, and ends processes. Linux only."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

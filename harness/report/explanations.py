@@ -1,7 +1,5 @@
 """Explains outcomes, verdicts, clocks, columns, settings of problems and checks, from `explanations.toml`."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Formats values: strings without control sequences and formulas, rounded numbers, JSON without infinities."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal

@@ -1,7 +1,5 @@
 """Describes verdicts of evaluations in plain sentences."""
 
-from __future__ import annotations
-
 from harness.domain import FILE_RUN, Clock, Evaluation, Outcome, SampleKey, Subject, Timing, WithoutCustom
 from harness.report.terminal.tables import format_speedup, format_time_us
 from harness.report.values import format_range

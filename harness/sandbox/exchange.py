@@ -1,7 +1,5 @@
 """Exchanges requests and answers with one worker. Failures, timeouts and invalid answers raise CandidateFailure."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Compiles kernels again in a sandboxed process that never runs their program."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Measures free memory, and makes the evaluator's oversized CPU allocations fail before Linux kills it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

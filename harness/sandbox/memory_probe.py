@@ -1,7 +1,5 @@
 """Compares random elements in a stopped worker's memory with its outputs: lazy, late, shared or changed ones."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs one model in one worker, for candidates and baselines alike."""
 
-from __future__ import annotations
-
 import math
 import random
 import secrets

@@ -4,8 +4,6 @@ The outermost layer is a private root, which `harness.worker.isolation.launcher`
 applies the others in each worker.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Validates a worker's replies about tensors; raises CandidateFailure."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Starts GPU workers ahead and ends them in the background: contexts take 0.2 and 0.1 s. `finish` precedes timing."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator

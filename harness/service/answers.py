@@ -1,7 +1,5 @@
 """Reads HTTP requests for evaluations, and makes answers about tasks. A task without a verdict never gets a score."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Converts submissions to tasks of the executor."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Computes the reward of a verdict for reinforcement learning, by pure functions of the stored record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The FastAPI application, its middleware (tokens, limits of bodies, metrics, log), and its server."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

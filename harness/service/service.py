@@ -1,7 +1,5 @@
 """The service behind the routes: accepts requests, moves tasks and verdicts, describes its state."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict, deque

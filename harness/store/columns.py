@@ -1,7 +1,5 @@
 """Declares the columns of a row, from which database, files, tables and page derive theirs; compiles conditions."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Collection

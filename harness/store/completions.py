@@ -1,7 +1,5 @@
 """Reads prompts and completions in `generated/` for the report; missing or damaged files read as None."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

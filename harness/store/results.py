@@ -1,7 +1,5 @@
 """Records evaluations in `results/harness.db`, and reads them or flat rows. sqlite3 errors become StoreError."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Reads and writes files of `generated/`, which survive a crash, with notes and tags. Raises StoreError."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import AbstractContextManager

@@ -19,8 +19,6 @@ A *recording* is a folder that the `recorded` provider replays: a run folder, or
 tree per language (`cpp/`, `cuda/`) is possible.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -4,8 +4,6 @@ Filtered and sorted values are columns of `evaluations`; the whole evaluation is
 not read it.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

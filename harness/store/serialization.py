@@ -4,8 +4,6 @@ The JSON is authoritative; columns are copies for filtering and sorting. Timing 
 of the space.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from dataclasses import asdict, fields

@@ -4,8 +4,6 @@ One thread parses at a time: in CPython 3.11 concurrent calls of `ast.parse` som
 constructor recursion depth mismatch).
 """
 
-from __future__ import annotations
-
 import ast
 import threading
 import warnings

@@ -1,7 +1,5 @@
 """C++ lexer. Does not expand macros or evaluate conditions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finds values that masks fill in, such as -1e9 in attention scores: they must not set others' tolerance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

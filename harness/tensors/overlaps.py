@@ -1,7 +1,5 @@
 """Finds tensors that share elements, and not only a piece of memory, with others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

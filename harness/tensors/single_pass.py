@@ -1,7 +1,5 @@
 """Chooses one pass over large tensors: torch's operators need some forty, most of the time with gigabytes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from functools import cache

@@ -2,8 +2,6 @@
 where Triton works. A program takes a tile, and writes its part of each result in float64, or in int64 for digests.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import torch

@@ -1,7 +1,5 @@
 """Describes which elements of an output are wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

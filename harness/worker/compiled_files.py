@@ -2,8 +2,6 @@
 passes the files that they write inside a worker to later workers of the same program.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os

@@ -3,8 +3,6 @@
 Run as `python -m harness.worker.forkserver DESCRIPTOR` (the evaluator's socket). It never runs candidates itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

@@ -3,8 +3,6 @@
 With namespaces the supervisor is their PID 1. Without them it kills orphans and limits processes and scratch space.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import shutil

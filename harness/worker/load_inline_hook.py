@@ -1,7 +1,5 @@
 """Replaces torch's `load_inline` and `load`: sends build requests to the evaluator and imports the returned library."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import itertools

@@ -2,8 +2,6 @@
 forkserver, which never runs candidate code.
 """
 
-from __future__ import annotations
-
 import bisect
 import mmap
 import os

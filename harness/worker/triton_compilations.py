@@ -1,7 +1,5 @@
 """Keeps how Triton compiled each kernel, as text, so that the evaluator can compile it again (`triton_rebuild`)."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import inspect

@@ -2,8 +2,6 @@
 kernel may name is looked up, and the text is compiled by Triton but never called.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import linecache

@@ -4,8 +4,6 @@ The generated file is rewritten against a declaration of `at::Tensor` of the sam
 converts arguments, errors and docstrings.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

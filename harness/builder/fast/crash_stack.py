@@ -5,8 +5,6 @@
 have no name at run time: their caller is named.
 """
 
-from __future__ import annotations
-
 import re
 
 NATIVE_STACK = "Native stack (most recent call first):\n"

@@ -3,8 +3,6 @@
 The compiler reads each function's type; a type without an `Argument` or `Result` does not compile.
 """
 
-from __future__ import annotations
-
 import json
 
 from harness.builder.fast import read_header

@@ -1,7 +1,5 @@
 """Splits preprocessed source by line markers. Also runs as a script in the build sandbox: standard library only."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Leaves operators that a source does not name out of torch's headers."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable

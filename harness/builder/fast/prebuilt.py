@@ -3,8 +3,6 @@
 Operators that a source does not name are left out of the text, see `write_operators`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

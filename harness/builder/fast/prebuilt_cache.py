@@ -4,8 +4,6 @@ A `find_` method returns the part, or why there is none. Parts of every build ar
 waits; precompiled headers when requests repeat, without a wait.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

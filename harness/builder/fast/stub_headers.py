@@ -2,8 +2,6 @@
 arguments. A wrong one causes an error in the host code, and thus the standard strategy.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Translates operands and arithmetic instructions of inline PTX to C++; unsupported ones give None."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

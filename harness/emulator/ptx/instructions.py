@@ -4,8 +4,6 @@ Operands are copied into variables of their constraint's width, and outputs back
 as from `__cvta_generic_to_shared`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -3,8 +3,6 @@
 The untrusted worker reports them, so fields are validated; hiding one has no benefit, since outputs are compared.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Sequence

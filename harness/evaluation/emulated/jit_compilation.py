@@ -4,8 +4,6 @@ with its limits.
 Host code runs on zero inputs in an untrusted worker, and no kernel; its answers can only make a verdict worse.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -3,8 +3,6 @@
 A smaller workload comes first, whose findings decide only if they hold at any size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Each device has an actor, which runs one evaluation at a time; builds are tasks 
 process.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -5,8 +5,6 @@
 {"uuid": ..., "axes": {"M": 128}, "inputs": {"x": {"type": "random"}}, "tolerance": {"max_atol": 1e-3, ...}}
 """
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Mapping

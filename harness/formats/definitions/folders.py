@@ -4,8 +4,6 @@ definitions/<op>/<name>.json    workloads/<op>/<name>.jsonl    solutions/.../<na
 <name>/definition.json, workload.jsonl, solution*.json of SOL-ExecBench, with the same objects
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

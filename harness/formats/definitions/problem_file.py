@@ -1,7 +1,5 @@
 """Writes definitions with their workloads as problem files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ traces/<definition>.jsonl           one line per workload and solution: definiti
 solutions/<author>/<name>.json      programs that were not imported as solutions
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

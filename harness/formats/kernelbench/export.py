@@ -1,7 +1,5 @@
 """Exports problems, and runs with their kernels, results and baseline times."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Iterable, Mapping

@@ -7,8 +7,6 @@ eval_results.json                                    {"<P>": {...} or [{...}, ..
 <hardware>/baseline_*.json                           {"level<L>": {"<P>_<Name>.py": {"mean": milliseconds, ...}}}
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

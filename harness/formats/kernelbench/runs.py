@@ -1,7 +1,5 @@
 """Imports runs with their kernels and reported results, which stay beside the kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ a rejected one; the last wins a tie. If no block parses, one that contains `clas
 (`unparsable_fence`). A block with unbound names is joined with those that define them. Reasoning is never searched.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Makes findings about an answer: alternative programs, and reasons why it contains no whole program."""
 
-from __future__ import annotations
-
 from harness.domain import (
     EMPTY_ANSWER,
     FILTERED,

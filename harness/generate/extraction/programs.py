@@ -1,7 +1,5 @@
 """Recognises programs with `ModelNew` at top level, as a class or alias. A class body of only `...` omits code."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

@@ -15,8 +15,6 @@ Quoted marks, and opening marks inside a line of a code block, do not count. A m
 here") counts only if another mark closes it, or if it closes the text before the program.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ sketch, comparison, test). A keyword counts only if it describes a program, not 
 rejection. The nearest clause decides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The provider protocol, and the provider that replays stored completions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol

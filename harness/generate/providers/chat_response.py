@@ -1,7 +1,5 @@
 """Validates and parses a chat completion; OpenAI-compatible endpoints omit different fields."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads an endpoint's error from an HTTP status or a body of HTTP 200, and decides whether to repeat the request."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Tells whether values are as a contract says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

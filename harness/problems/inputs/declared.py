@@ -1,7 +1,5 @@
 """Defines kinds of inputs that problems declare: same shapes and dtypes, other floating values or other strides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Infers contracts of inputs from two draws and from the operators that use them: what is not stated is general."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists all kinds of inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes the smallest and largest possible values of draws, which are rare in `get_inputs`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import product

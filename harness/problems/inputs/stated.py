@@ -1,7 +1,5 @@
 """Finds the contract of each value among the arguments of `forward`."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Chooses parts of tensors to change, and rewrites binary digits of floating-point values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Describes a problem's inputs, to select the kinds of inputs for its candidates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Column order is stable; new columns are appended. Parquet files need pyarrow, the extra `parquet`.
 """
 
-from __future__ import annotations
-
 import csv
 import fcntl
 from collections.abc import Callable, Iterator, Sequence

@@ -2,8 +2,6 @@
 candidates share a shard. Prompt, answer and build log are a separate record, which may be omitted.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Encodes data compactly for the page: dictionaries, shortened numbers, deflate, base64 (contains no `<`)."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """Renders one evaluation for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType

@@ -1,7 +1,5 @@
 """Renders `harness diff` for 80 columns or more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Renders results of `harness regress` for terminals, Markdown, JUnit and JSON, with escaping for each."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Renders a candidate's source in a terminal, its changes since an earlier turn, and the turns of one sample."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Colours only repeat the words.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby

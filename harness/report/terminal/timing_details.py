@@ -1,7 +1,5 @@
 """Renders the timing of one evaluation: worker-reported and evaluator-measured times."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 

@@ -1,7 +1,5 @@
 """Devices that run candidates: a CPU, a GPU, and a CPU that emulates a GPU."""
 
-from __future__ import annotations
-
 from harness.domain import EMULATED, Language
 from harness.languages import find_devices
 from harness.sandbox.devices.base import Device, SharedArena

@@ -1,7 +1,5 @@
 """Builds the forwarding driver library of worker processes, see `harness/worker/recorder/driver`."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

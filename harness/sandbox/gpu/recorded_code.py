@@ -1,7 +1,5 @@
 """Reads which functions a recording launches, and their machine code. The worker wrote both."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

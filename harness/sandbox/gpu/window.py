@@ -1,7 +1,5 @@
 """Times GPU calls by the evaluator's clock, from before inputs are seen to copied outputs (docs/measurement.md)."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections import deque

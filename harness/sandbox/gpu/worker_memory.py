@@ -1,7 +1,5 @@
 """Maps a worker's device memory in the evaluator: parts of it, or all pages, which then outlive the worker."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ The agent leaves `/app/solution.py`. The verifier evaluates that file in a separ
 Both containers are built from this project's image.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

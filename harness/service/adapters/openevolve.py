@@ -1,7 +1,5 @@
 """Adapter for OpenEvolve, as evaluator. Set HARNESS_PROBLEM, HARNESS_SUITE and HARNESS_SERVICE_URL."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ An *evaluation* is a dict with fields of `POST /v1/evaluations`: `{"problem": "s
 "cuda"}`, or `{"reference": "<source of a problem file>"}`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

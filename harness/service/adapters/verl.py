@@ -1,7 +1,5 @@
 """Adapter for verl: `reward.custom_reward_function.path=<this file>`, `...name=compute_score`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

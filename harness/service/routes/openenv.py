@@ -1,7 +1,5 @@
 """OpenEnv: an environment with one problem and one step, over WebSocket and as two routes without sessions."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Health, queue, workers and metrics, also in KernelGYM's fields."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from time import time

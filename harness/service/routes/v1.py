@@ -1,7 +1,5 @@
 """`/v1`: the whole verdict."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Describes problems to an agent."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

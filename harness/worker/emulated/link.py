@@ -2,8 +2,6 @@
 kernels cannot access, unless the extension moves tensors to the GPU itself or branches on their device.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import mmap

@@ -3,8 +3,6 @@
 A torch function mode redirects CUDA devices to the CPU and marks results as host or GPU tensors; mixing both raises.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 ioctl stays allowed on listed devices, for GPU drivers.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import stat

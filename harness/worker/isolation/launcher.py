@@ -3,8 +3,6 @@
 It exits with the command's exit code, or 125 if a requested layer is not available.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Wraps system calls that Python 3.11 does not (failures raise OSError), waits for processes and ends descendants."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

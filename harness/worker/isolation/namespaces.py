@@ -1,7 +1,5 @@
 """Isolates a process: namespaces, mounts, privileges, system calls, resource limits."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

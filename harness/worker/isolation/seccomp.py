@@ -1,7 +1,5 @@
 """Denies (EPERM) system calls that neither candidates nor compilers need, by seccomp. Supports x86-64 and AArch64."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct

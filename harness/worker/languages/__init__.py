@@ -1,7 +1,5 @@
 """Prepares languages whose Python functions are compiled in the worker. Each has a module with a function `prepare`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Prepares CuTe DSL in the worker. On the emulated device its kernels are compiled for the target and not run."""
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Prepares Helion in the worker. Its kernels take a given configuration; Triton compiles or interprets them."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Prepares TileLang in the worker. On the emulated device its kernels are compiled for the target and not run."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Prepares torch's compiler beside kernels that a program writes: it compiles here, where it is seen."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Prepares Triton in the worker. Autotuning results are kept; emulated kernels are interpreted or compiled."""
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

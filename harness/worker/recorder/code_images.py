@@ -1,7 +1,5 @@
 """Loads the recorded code images, and their kernels."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 from collections.abc import Mapping

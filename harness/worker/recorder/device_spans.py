@@ -2,8 +2,6 @@
 may be hostile, and the driver would copy to and from memory of the replaying process. Layouts: cuda.h of CUDA 13.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 A forwarding driver library (folder `driver`) that replaces libcuda.so.1 records the GPU work of one call as data.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

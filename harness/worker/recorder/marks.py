@@ -1,7 +1,5 @@
 """Events before and after each operation of a replayed call, and whose the time between them is."""
 
-from __future__ import annotations
-
 import ctypes
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence

@@ -3,8 +3,6 @@
 It never runs host code of a candidate and holds no secret: replayed device code shares its address space.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """Maps recorded streams to streams of one capture, ordered against the default stream as recorded."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Operations that Triton's interpreter lacks or computes differently from a GPU."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Implements block pointers, which Triton 3.9 removed, with pointers and masks, as earlier versions did."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

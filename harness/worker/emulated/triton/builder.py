@@ -1,7 +1,5 @@
 """Checks every memory access in Triton's interpreter, which runs a kernel's operations one by one for all lanes."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import dataclass, replace

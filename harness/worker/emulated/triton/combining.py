@@ -2,8 +2,6 @@
 Triton's interpreter calls the function per element, adds the bits of bfloat16 and rounds float16 only at the end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

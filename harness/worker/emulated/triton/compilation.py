@@ -1,7 +1,5 @@
 """Compiles the Triton kernels that a program launches for the target, without running them."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Triton's GPU driver interface, which describes the target and launches nothing, and the choice of configurations."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

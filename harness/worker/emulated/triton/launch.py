@@ -1,7 +1,5 @@
 """Runs a launch's grid in Triton's interpreter, with programs in the order that the sanitizer requests."""
 
-from __future__ import annotations
-
 import inspect
 import random
 import time

@@ -2,8 +2,6 @@
 whether its own functions are interpreted. Later imports find the interpreter's, unless `choose_compiler` was called.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Rewrites syntax that Triton compiles differently: `and`, `or`, `not`, `min`, `max`; loop counters become tensors."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Callable, Iterator
