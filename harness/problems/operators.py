@@ -127,8 +127,10 @@ ORDERING = {
 }  # fmt: skip
 IN_A_SORTED_ROW = {"searchsorted", "bucketize"}  # undefined for others
 DROPOUT = "bernoulli_.float"  # an overload
-# Hardware may approximate these, or a program loses digits beside 1: words of names.
-FUNCTIONS = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn", "softplus", "elu", "expm1", "log1p"}
+# Words of names: hardware may approximate these; of others a program may lose digits beside 1.
+APPROXIMATED = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn"}
+FUNCTIONS = APPROXIMATED | {"softplus", "elu", "expm1", "log1p"}
+BESIDE_ONE = 1 / 12  # values of this size, or smaller ones, lose as much as an approximated function
 DIVIDING = {"div", "reciprocal", "rsqrt"}  # where legitimate programs add a small eps that the reference lacks
 # Of a sum near 1 they have its roundings: words of names.
 LOGARITHMS = {"log", "log2", "log10", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2"}
@@ -159,12 +161,14 @@ class OperatorCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """Counts of the arithmetic that an output may depend on, over all calls: operators, those that hardware may
-    approximate, logarithms, terms that sums add, products among them, and terms that may all err in one direction. With
-    `are_alike`, most terms of a sum may be nearly equal, so that their roundings do not cancel.
+    approximate or that lose digits beside 1 (`approximated`: weighted by their errors), logarithms, terms that sums
+    add, products among them, and terms that may all err in one direction. With `are_alike`, most terms of a sum may be
+    nearly equal, so that their roundings do not cancel.
     """
 
     operators: int = 0
     functions: int = 0
+    approximated: float = 0.0
     logarithms: int = 0
     added: int = 0
     multiplied: int = 0
@@ -232,6 +236,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._has_maximum: set[int] = set()
         self._calls: set[OperatorCall] = set()
         self._operators = self._functions = self._logarithms = self._added = self._multiplied = 0
+        self._approximated = 0.0
         self._above: set[int] = set()
         self._fills_infinity = False
 
@@ -240,6 +245,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         terms = Terms(
             operators=self._operators,
             functions=self._functions,
+            approximated=self._approximated,
             logarithms=self._logarithms,
             added=self._added,
             multiplied=self._multiplied,
@@ -272,7 +278,9 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
             added = _count_products(name, args) or _count_added(operator, name, read, made)
             self._operators += 1
-            self._functions += not FUNCTIONS.isdisjoint(name.split("_"))
+            if not FUNCTIONS.isdisjoint(name.split("_")):
+                self._functions += 1
+                self._approximated += 1.0 if not APPROXIMATED.isdisjoint(name.split("_")) else _weigh_digits(made[0])
             self._logarithms += not LOGARITHMS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
             self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
@@ -323,6 +331,12 @@ def _weigh_squares(values: torch.Tensor) -> float:
     """Return how many times as many terms err as much as a sum of squares whose mean is then subtracted."""
     deviation, mean = map(float, torch.std_mean(values.detach(), correction=0))
     return (1 + min(abs(mean) / deviation, FARTHEST) ** 2) ** 2 if deviation > 0 else 1.0
+
+
+def _weigh_digits(values: torch.Tensor) -> float:
+    """Return how many approximated functions err as much, beside such values, as the roundings of numbers near 1."""
+    mean = float(values.detach().abs().mean())
+    return min(BESIDE_ONE / mean, 1.0) ** 2 if mean > 0 else 1.0
 
 
 def _count_terms(reduced: torch.Tensor, result: Any) -> int:

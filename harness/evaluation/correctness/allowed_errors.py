@@ -8,15 +8,16 @@ M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours
 the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
 in (`fill_values`) count as zero in these means. M also covers conditioning where it is known (`TruthLeaf.spread`): the
 change of T by one rounding of inputs and weights, divided by that rounding; and the change of R by roundings of all
-intermediate results, as far as it exceeds `CHAIN` times the root of the number of operators, and in 16 bits
-`FURTHER_ROUNDINGS` times, since programs round other results. Gradients cancel where outputs do not: those of a softmax
+intermediate results, in 16 bits `FURTHER_ROUNDINGS` times, since programs round other results. Both count as far as
+they exceed `CHAIN` times the root of the number of operators. Gradients cancel where outputs do not: those of a softmax
 with one large value are differences of equal terms, exactly zero in one form of the same work only.
 
 E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
 element of R sets the limit.
 
-`atol` and `rtol` (`FLOORS`) are several times below one rounding to the next smaller dtype. For given inputs of known
-operators (`Terms`) they are lower, and whole outputs are rated, too: each error may be small, and all of them too much.
+`atol` and `rtol` (`FLOORS`) are several times below one rounding to the next smaller dtype. For inputs of usual sizes
+(`has_usual_sizes`) and known operators (`Terms`) they are lower, and whole outputs are rated, too: each error may be
+small, and all of them too much.
 Of a whole output, errors relative to M have two parts: a bias, which all elements share (as values that are all too
 large by the same share, or by the same amount), and a scatter, the root mean square of the rest. Sums in the worst
 order scatter with the square root of their length. Tensor cores truncate: a bias that grows with the length, or scatter
@@ -139,7 +140,7 @@ def explain_errors(dtype: torch.dtype, terms: Terms) -> tuple[float, float]:
     rounding = OPERATOR_16_BITS * torch.finfo(dtype).eps
     if dtype.itemsize > 2:
         rounding = EPS * math.hypot(
-            OPERATOR * math.sqrt(max(terms.operators, 1)), FUNCTION * math.sqrt(terms.functions)
+            OPERATOR * math.sqrt(max(terms.operators, 1)), FUNCTION * math.sqrt(terms.approximated)
         )
     systematic = (IN_PARTS * (terms.multiplied > 0) + TRUNCATED * terms.truncated) * EPS
     return rounding + ADDED * EPS * math.sqrt(terms.added), systematic
