@@ -225,11 +225,13 @@ def add_spread(
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
+    chain = _find_chain(reference)
     for seed, roundings, least in MOVES:
         if least and not reference.traits.keeps_all:
             continue
         sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
-        widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
+        find = _find_reach if least else partial(_widen_spread, chain=chain)
+        widen = partial(find, moved_by=max([*sizes, least]))
         takes = partial(_takes_spread, reference.traits, with_steps=not least)
         move = partial(perturb, seed=seed, roundings=roundings, least=least)
         compute = partial(_compute_moved, reference, truth, inputs, state, move)
@@ -241,6 +243,11 @@ def add_spread(
             compute = partial(_compute_moved, reference, truth, inputs, state, move)
             truth = _widen_leaves(truth, compute, exchange, attrgetter("has_steps"))
     return _add_spread_within(reference, truth, inputs, state) if reference.traits.has_intermediate else truth
+
+
+def _find_chain(reference: Reference) -> float:
+    """Return what one rounding of all values changes, in roundings, if the reference is well-conditioned."""
+    return CHAIN * math.sqrt(reference.traits.use.terms.operators)
 
 
 def orders_inputs(traits: InputTraits) -> bool:
@@ -272,10 +279,9 @@ def _add_spread_within(
     reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
 ) -> Truth:
     """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains."""
-    chain = CHAIN * math.sqrt(reference.traits.use.terms.operators)
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
     sizes = (torch.finfo(one).eps * (WITHIN_ROUNDINGS if one.itemsize > 2 else 1) for one in dtypes)
-    widen = partial(_widen_by_roundings, moved_by=max(sizes, default=0.0), chain=chain)
+    widen = partial(_widen_by_roundings, moved_by=max(sizes, default=0.0), chain=_find_chain(reference))
     takes = [_takes_spread(reference.traits, leaf, within=True) for leaf in truth.leaves]
     for seed in WITHIN_SEEDS if any(takes) else ():
         with suppress(ProblemError, torch.OutOfMemoryError):
@@ -291,18 +297,19 @@ def _add_spread_within(
     return truth
 
 
-def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
-    size = (found.double() - leaf.reference.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    if leaf.has_steps:
-        return _take_larger(leaf, size)
-    size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
-    size *= FURTHER_ROUNDINGS if leaf.is_16_bit else 1.0
-    size = size.sub_(leaf.exact.double().abs() * chain).clamp_(min=0.0)
-    return _take_larger(leaf, size)
-
-
-def _take_larger(leaf: TruthLeaf, size: Tensor) -> TruthLeaf:
+def _widen(leaf: TruthLeaf, change: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
+    """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
+    size = change.abs_().nan_to_num_(0.0, 0.0, 0.0)
+    if not leaf.has_steps:
+        size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
+        size = size.sub_(leaf.exact.double().abs() * chain).clamp_(min=0.0)
     return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
+
+
+def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
+    further = FURTHER_ROUNDINGS if leaf.is_16_bit else 1.0
+    change = (found.double() - leaf.reference.double()) * further
+    return _widen(leaf, change, moved_by=moved_by, chain=chain)
 
 
 def _copy_moved(
@@ -334,12 +341,8 @@ def _compute_moved(
     )
 
 
-def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
-    """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
-    size = (moved.exact.double() - leaf.exact.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    if not leaf.has_steps:
-        size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
-    return _take_larger(leaf, size)
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float, chain: float = 0.0) -> TruthLeaf:
+    return _widen(leaf, moved.exact.double() - leaf.exact.double(), moved_by=moved_by, chain=chain)
 
 
 def _find_reach(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
