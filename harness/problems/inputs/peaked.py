@@ -30,7 +30,7 @@ NEARLY_EQUAL, SPREAD = 0.5, 8.0  # or less is the distance of the others from ze
 ALIKE, MOST_ALIKE, ALIKE_ONE_IN = 2.0**-11, 4096, 3
 NEAR_ZERO = 0.75  # further than `NEARLY_EQUAL`: of terms added to 1 the logarithm has their roundings
 USUALLY = 4  # in all but one of so many calls
-OVERFLOWING = 128  # and a little more: two such products, of which a program must subtract the larger one
+OVERFLOWING = 128  # and a little more, or all below -128: products of which a program must subtract the largest
 EQUAL, SPREAD_OUT, ANY = range(3)  # forms of rows, by variants; of vectors the second one overflows
 
 
@@ -91,7 +91,7 @@ def _find_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def _raise_one_product(vectors: Sequence[Tensor], generator: Generator, *, overflows: bool) -> None:
     """The products are divided by the square root of the number of their terms, as in attention. Two that overflow are
-    a stride apart, mostly, and at times those of some vectors only.
+    a stride apart, mostly, and at times those of some vectors only; or the exponentials of all become zero.
     """
     queries, keys, *values = vectors
     appended = [one for one in values if one.size(-1) == keys.size(-1) and one.numel() < keys.numel()]
@@ -108,6 +108,9 @@ def _raise_one_product(vectors: Sequence[Tensor], generator: Generator, *, overf
     first.fill_(1)
     raised = keys.select(-1, term)
     raised.zero_()
+    if overflows and keys.element_size() > 2 and not draw(3, generator):
+        raised.fill_(-round(OVERFLOWING * math.sqrt(terms)))
+        return
     if overflows:
         if draw(2, generator):
             first.mul_(choose_part(first, generator))
