@@ -1,6 +1,6 @@
 """Errors of honest arithmetic, and of arithmetic that computes less than was asked for, relative to what is allowed.
 
-Run: python benchmarks/tolerance.py [SUITE_FOLDER ...] [--draws 1] [--only TEXT] [--table FILE.csv]
+Run: python benchmarks/tolerance.py [SUITE_FOLDER ...] [--draws 1] [--only TEXT] [--kind as_given] [--table FILE.csv]
 Computes the problems of the shipped suites (small workload), and products of growing length, with each arithmetic of
 `other_arithmetic`, on given inputs. Prints how many programs are accepted, the quantiles of error / allowed error (of
 single elements, and of whole outputs) for each arithmetic, and the honest programs that are refused. In problems of 16
@@ -46,12 +46,13 @@ from other_arithmetic import (
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.domain import HarnessError, Problem, WorkloadName
-from harness.evaluation.correctness.calls import add_spread
+from harness.evaluation.correctness.calls import add_spread, select_calm
 from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.reference import Reference, prepare_reference
-from harness.evaluation.correctness.truth import Truth, copy_tensors
+from harness.evaluation.correctness.truth import Expected, Truth, copy_tensors
 from harness.problems.discovery import find_suite, parse_problem
-from harness.problems.inputs.kind import GIVEN
+from harness.problems.inputs.kind import GIVEN, InputKind
+from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import open_device
 from harness.tensors.outputs import flatten_outputs
@@ -144,9 +145,12 @@ def list_arithmetics(reference: Reference) -> Iterator[tuple[str, str, Callable[
                 yield side, name, make
 
 
-def measure(reference: Reference, seed: int) -> Iterator[Row]:
-    inputs = reference.make_inputs(seed)
-    truth = reference.truth_of(inputs)
+def measure(reference: Reference, seed: int, kind: InputKind) -> Iterator[Row]:
+    inputs = reference.make_inputs(seed, kind.name)
+    expected = select_calm(reference, Expected(partial(reference.truth_of, inputs)), seed, kind)
+    if expected is None:
+        return
+    truth = expected.truth
     state = {name: value.clone() for name, value in reference.model.state_dict().items()}
     refined: list[Truth] = []
 
@@ -163,7 +167,7 @@ def measure(reference: Reference, seed: int) -> Iterator[Row]:
         if not mode.replaced:
             continue
         outputs = outputs.with_state({one: reference.model.state_dict()[one] for one in reference.changing})
-        outcome, trial = compare_refined(reference, truth, outputs, name, kind=GIVEN, refine=refine)
+        outcome, trial = compare_refined(reference, truth, outputs, name, kind=kind, refine=refine)
         element = float("inf") if trial.worst_ratio is None else trial.worst_ratio
         problem = reference.loaded.problem
         yield Row(problem.suite, problem.name, side, name, element, trial.whole_ratio or 0.0, outcome is None)
@@ -197,6 +201,7 @@ def main() -> None:
     parser.add_argument("suites", nargs="*", type=Path, default=SUITES)
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--kind", default=GIVEN.name, help="of inputs, such as varied (default: %(default)s)")
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -207,7 +212,7 @@ def main() -> None:
         try:
             reference = prepare_reference(load_problem(problem, workload), device, 1, 2)
             for seed in range(options.draws):
-                rows += measure(reference, seed)
+                rows += measure(reference, seed, find_kind(options.kind))
         except (HarnessError, RuntimeError) as error:
             print(f"{problem.name}: {type(error).__name__}: {error}"[:200], file=sys.stderr)
     show(rows)

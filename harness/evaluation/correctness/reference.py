@@ -118,7 +118,7 @@ class Reference:
     same inputs. `views` are positions of outputs that share memory with inputs or state. Formats narrower than
     `format_bits` (32, 16, or 0 if 8-bit values are given) are not allowed. `call_s` is the duration of a call.
     Outputs as given are at most `largest_output`. `baselines` maps names to baselines, or to the reason why one cannot
-    be replayed. `terms` narrow the tolerance for given inputs; other inputs may be such that honest errors add up.
+    be replayed. `terms` narrow the tolerance for inputs of usual sizes; others may be such that honest errors add up.
     Workers know `seed`, and nothing of `secret`.
     """
 
@@ -300,9 +300,6 @@ class Reference:
     def compare(
         self, truth: Truth, outputs: FlatOutputs, label: str, kind: InputKind = GIVEN
     ) -> tuple[Outcome | None, Trial]:
-        terms = self.terms if kind is GIVEN or kind.makes_terms_alike else None
-        if terms is not None and kind.makes_terms_alike:
-            terms = replace(terms, are_alike=True)
         return compare_outputs(
             truth,
             outputs,
@@ -311,14 +308,19 @@ class Reference:
             exact=kind.is_exact,
             by_peak=kind.by_peak,
             copied=self.truths.copied,
-            terms=terms,
+            terms=self._find_terms(kind),
         )
 
     def is_surely_close(self, own: FlatOutputs, outputs: FlatOutputs, kind: InputKind = GIVEN) -> bool:
         """A fast sufficient test for `compare` against the reference's outputs `own`. False means unknown."""
-        terms, tolerance = self.terms if kind is GIVEN else None, self.loaded.problem.tolerance
+        terms, tolerance = self._find_terms(kind), self.loaded.problem.tolerance
         keeps_all = self.traits.keeps_all and not tolerance.is_fixed
         return are_surely_close(own, outputs, tolerance, self.truths.copied, terms, keeps_all=keeps_all)
+
+    def _find_terms(self, kind: InputKind) -> Terms | None:
+        if self.terms is None or not (kind.has_usual_sizes or kind.makes_terms_alike):
+            return None
+        return replace(self.terms, are_alike=kind.makes_terms_alike)
 
     def grow(self, outputs: FlatOutputs) -> bool:
         """Return True if outputs are so much larger than those for given inputs that a legitimate program that computes

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous, may_be_rounded
+from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_continuous, may_be_rounded
 from harness.problems.inputs.tensors import (
     PATTERNS,
     choose_part,
@@ -42,6 +42,9 @@ class Biased(DerivedKind):
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return is_continuous(traits) and traits.use.most_terms <= MOST_TERMS and bool(self.list_allowed(traits, inputs))
 
+    def take_variant(self, seed: int) -> InputKind:
+        return LOW_DIGITS if self.find_variant(seed) < self.whole_one_in else self
+
     def scales_values(self, traits: InputTraits) -> bool:
         return False
 
@@ -59,6 +62,15 @@ class Biased(DerivedKind):
             is_whole = not contract.has_free_sizes or self.changes_all(seed) or tensor.dim() < 2
             change_some(tensor, _bias, None if is_whole else choose_part(tensor, generator))
         return inputs
+
+
+class _LowDigits(Biased):
+    """Only these change: roundings of nearly equal terms would add up."""
+
+    has_usual_sizes = True
+
+
+LOW_DIGITS = _LowDigits()
 
 
 def _count_random(traits: InputTraits) -> int:

@@ -22,7 +22,8 @@ class InputKind:
 
     With `is_stress`, `mixed` writes such values into given inputs. With `is_exact`, outputs must equal a countable
     truth. With `by_peak`, errors are relative to the largest output. With `makes_terms_alike`, most terms of a sum may
-    be nearly equal. With `is_of_draws`, the change precedes the distribution of a case.
+    be nearly equal. With `has_usual_sizes`, errors are as small as for given inputs. With `is_of_draws`, the change
+    precedes the distribution of a case.
     """
 
     name: str
@@ -30,6 +31,7 @@ class InputKind:
     is_exact: bool = False
     by_peak: ClassVar[bool] = False
     makes_terms_alike: ClassVar[bool] = False
+    has_usual_sizes: ClassVar[bool] = False
     changes_layout: ClassVar[bool] = False
     changes_gradients: ClassVar[bool] = False
     is_of_draws: ClassVar[bool] = False
@@ -57,6 +59,7 @@ class InputKind:
 
 class Given(InputKind):
     name = "as_given"
+    has_usual_sizes = True
 
 
 class Rounded(InputKind):

@@ -35,7 +35,7 @@ class Varied(DerivedKind):
     """
 
     name = "varied"
-    changes_gradients = True
+    changes_gradients = has_usual_sizes = True
     variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:

@@ -174,6 +174,13 @@ def test_functions_that_hardware_approximates_are_counted():
     assert watch(lambda x: F.hardtanh(x.tanh().sigmoid_()), draw(70, 80)).functions == 2
 
 
+@pytest.mark.parametrize("function", [F.softplus, F.elu, torch.log1p])
+def test_functions_lose_few_digits_beside_values_near_one(function):
+    near, small = watch(function, 4 * draw(70, 80)), watch(function, draw(70, 80) / 1000 - 9 * (function is F.softplus))
+    assert near.approximated < 0.05
+    assert small.approximated == 1
+
+
 def test_variances_of_values_far_from_zero_may_be_differences_of_squares():
     x = torch.randn(40, 256, generator=torch.Generator().manual_seed(5)) + 10
     found = flatten_outputs((x * x).mean(1) - x.mean(1) ** 2)
@@ -215,6 +222,25 @@ def test_conditioning_is_allowed_for():
     assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is None
     wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
     assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+def test_a_well_conditioned_chain_does_not_widen_the_tolerance():
+    reference = make_reference("x * x * x", "torch.rand(64, 256) + 1")
+    inputs = reference.make_inputs(3)
+    truth = reference.truth_of(inputs)
+    found = flatten_outputs((truth.leaves[0].exact * (1 + 1.5e-6)).float())
+    assert reference.compare(truth, found, "as_given")[0] is Outcome.WRONG_VALUE
+    assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+def test_inputs_of_usual_sizes_have_the_tolerance_of_given_ones():
+    reference = make_reference("x * 3.0", "torch.randn(64, 256)")
+    inputs, biased = reference.make_inputs(3), find_kind("biased")
+    truth = reference.truth_of(inputs)
+    found = flatten_outputs((truth.leaves[0].exact * (1 + 5e-6)).float())
+    for kind in (GIVEN, find_kind("varied"), *(biased.take_variant(seed) for seed in range(30)), find_kind("shifted")):
+        expected = Outcome.WRONG_VALUE if kind not in (biased, find_kind("shifted")) else None
+        assert reference.compare(truth, found, kind.name, kind)[0] is expected
 
 
 @pytest.mark.parametrize("returned", ["", ".to(torch.int8)"])
