@@ -295,6 +295,7 @@ class CandidateTimer:
             ahead=self.workers.ahead,
             measures_energy=measures_energy,
             custom=custom,
+            libraries=self.case.task.libraries,
         )
 
     def _open_candidate(self) -> AbstractContextManager[ModelSession]:

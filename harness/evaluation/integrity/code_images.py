@@ -27,7 +27,9 @@ _PART = struct.Struct("<HHIQI")  # for one device; the last three: bytes of this
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 3rd, 5th and 6th are name, flags, offset and size
 _EXECUTABLE, FEWEST_BYTES = 4, 512  # a flag; instructions of functions that are compared
-_SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+_LINKED_APART = b"__nv_relfatbin"
+_SECTIONS = (b".nv_fatbin", _LINKED_APART)
+_DEVICE_LAUNCH = b"__cuda_syscall_cnp"  # what the driver links code to that launches kernels
 _ORIGINS: dict[Agreement, Origin] = {"same": "compiled", "said": "said", "other": "machine"}
 
 
@@ -55,6 +57,22 @@ def find_origins(
         if is_theirs and known[one.image] in ("unknown", "said"):
             known[one.image] = "machine"  # in another form, or under other names
     return ["machine" if one.path else known[one.image] for one in functions]
+
+
+def may_launch_kernels(functions: Sequence[RecordedFunction], built: Sequence[str]) -> bool:
+    """Return True if code of the program may launch kernels on the device: a replay ends before these do. Only machine
+    code that is not packed can be read.
+    """
+    images = {one.image for one in functions if not one.path}
+    if any(_DEVICE_LAUNCH in image for image in images) or any(map(_is_linked_apart, built)):
+        return True
+    compiled = frozenset[str]().union(*map(list_device_code, built))
+    return any(image.startswith(_MAGIC) and _find_origin(image, compiled) == "unknown" for image in images)
+
+
+def _is_linked_apart(path: str) -> bool:
+    with map_file(path) as file:
+        return any(name == _LINKED_APART for name, _, _ in _list_sections(file))
 
 
 def _find_origin(image: bytes, compiled: Collection[str]) -> Origin:
@@ -88,7 +106,7 @@ def _list_known_parts() -> dict[int, list[tuple[str, int]]]:
     found = defaultdict[int, list[tuple[str, int]]](list)
     for path in _list_libraries():
         with suppress(OSError, ValueError, struct.error), map_file(path) as file:
-            for start, end in _list_sections(file):
+            for _, start, end in _list_sections(file):
                 for at in _walk(file, start, end):
                     for place, size_bytes in _list_parts(file, at):
                         found[size_bytes].append((path, place))
@@ -115,12 +133,14 @@ def _list_libraries() -> set[str]:
     return {str(path.resolve()) for folder in folders for path in folder.glob("*.so*")}
 
 
-def _list_sections(file: mmap.mmap) -> Iterator[tuple[int, int]]:
+def _list_sections(file: mmap.mmap) -> Iterator[tuple[bytes, int, int]]:
+    """Yield name, start and end of sections with device code."""
     sections, names = _read_sections(file)
     for section in sections:
-        name, start, size_bytes = sections[names][4] + section[0], section[4], section[5]
-        if file[name : file.find(b"\0", name)] in _SECTIONS:
-            yield start, start + size_bytes
+        at, start, size_bytes = sections[names][4] + section[0], section[4], section[5]
+        name = file[at : file.find(b"\0", at)]
+        if name in _SECTIONS:
+            yield name, start, start + size_bytes
 
 
 def _list_code(image: bytes) -> list[bytes]:

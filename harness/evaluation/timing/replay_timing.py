@@ -18,6 +18,7 @@ from harness.domain import Conditions
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
+from harness.evaluation.integrity.code_images import may_launch_kernels
 from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing.block_statistics import GIVEN, call_suspect
@@ -85,7 +86,9 @@ class ReplayTimer:
         ahead: WorkersAhead,
         measures_energy: bool = False,
         custom: CustomKernels | None = None,
+        libraries: Sequence[str] = (),
     ) -> None:
+        """`libraries` are those that were built for the candidate."""
         self._reference = reference
         self._device = reference.device
         self._plan = plan
@@ -100,6 +103,7 @@ class ReplayTimer:
         self._replays = ColdReplays(reference)
         self._measures_energy = measures_energy
         self._custom = custom
+        self._libraries = libraries
         self.kernels: ReplayedKernels | None = None  # also of work that can be replayed for its own inputs only
         self._energy_mj: list[float | None] = [None, None]  # of baseline and candidate
         self._elsewhere: Side | None = None  # the candidate, in a process that only repeats replays for their bits
@@ -115,6 +119,9 @@ class ReplayTimer:
             try:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
+                candidate.end_worker()
+                if may_launch_kernels(candidate.list_functions(), self._libraries):
+                    raise NotReplayable("its kernels may launch others from the device, which a replay does not await")
                 if candidate.reads_back:
                     self._examine_recorded_call(stack, baseline, candidate)
                     raise NotReplayable(READS_BACK)
@@ -144,7 +151,6 @@ class ReplayTimer:
         return Side(baseline.recording, baseline.replayers[number])
 
     def _open_side(self, stack: ExitStack, candidate: Recording) -> Side:
-        candidate.end_worker()
         side = Side(candidate, stack.enter_context(self._ahead.replayer(is_parallel=candidate.is_parallel)))
         side.replayer.load(candidate)
         return side
@@ -187,7 +193,6 @@ class ReplayTimer:
         return rounds, sampler.conclude()
 
     def _find_owners(self, baseline: KeptBaseline, candidate: Recording) -> list[OwnedFunction] | None:
-        candidate.end_worker()
         custom = self._custom and replace(self._custom, theirs=baseline.functions)
         return None if custom is None else find_owners(candidate.list_functions(), custom)
 

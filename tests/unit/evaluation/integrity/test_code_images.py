@@ -8,7 +8,7 @@ from device_code import build_library
 
 from harness.builder.cache import DEVICE_CODE, digest_code
 from harness.evaluation.integrity import code_images
-from harness.evaluation.integrity.code_images import find_origins
+from harness.evaluation.integrity.code_images import find_origins, may_launch_kernels
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 
 MAGIC = 0xBA55ED50
@@ -91,3 +91,39 @@ def test_code_that_the_reference_runs_is_not_the_candidates():
 def test_a_kernel_that_the_reference_runs_is_recognised_in_another_form(name, origin):
     theirs = [RecordedFunction("_Z5solvePf", "/usr/lib/libcublas.so", b"")]
     assert find_origins([RecordedFunction(name, "", b"rewritten code")], [], theirs) == [origin]
+
+
+LAUNCHES = """
+__global__ void child(float* y) { y[threadIdx.x] = 1.0f; }
+__global__ void parent(float* y) { child<<<1, 32, 0, cudaStreamTailLaunch>>>(y); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("image", "launches"),
+    [
+        (b"\x7fELF of a kernel", False),
+        (b"\x7fELF __cuda_syscall_cnpv2LaunchDeviceV2", True),
+        (OWN, False),
+        (LIBRARYS, False),
+        (PLACED, True),
+        (b"", False),
+    ],
+)
+def test_code_that_may_launch_kernels_is_recognised(library, tmp_path, image, launches):
+    build_library(tmp_path, "library.so", OWN + PLACED)
+    (tmp_path / DEVICE_CODE).write_text(digest_code(OWN))
+    found = may_launch_kernels([RecordedFunction("f", "", image)], [str(tmp_path / "library.so")])
+    assert found is launches
+    assert not may_launch_kernels([RecordedFunction("f", "/usr/lib/libcublas.so", b"")], [])
+
+
+@pytest.mark.nvcc
+def test_code_of_a_compiler_that_launches_kernels_is_recognised(tmp_path):
+    (tmp_path / "code.cu").write_text(LAUNCHES)
+    target, shared = ["nvcc", "-arch=sm_90", "-rdc=true"], ["-shared", "-Xcompiler", "-fPIC"]
+    linked = ["-dlink", "-cubin", "-lcudadevrt"]
+    for options, name in ((linked, "code.cubin"), (shared, "code.so")):
+        subprocess.run([*target, *options, "code.cu", "-o", name], cwd=tmp_path, check=True)
+    assert may_launch_kernels([RecordedFunction("f", "", (tmp_path / "code.cubin").read_bytes())], [])
+    assert may_launch_kernels([], [str(tmp_path / "code.so")])

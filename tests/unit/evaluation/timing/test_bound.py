@@ -73,7 +73,7 @@ def case(monkeypatch):
         record=SimpleNamespace(phase=lambda name: nullcontext()),
         reference=replace(make_reference(), baselines={}),
         seeds=itertools.count(100),
-        task=SimpleNamespace(run=SimpleNamespace(timed_runs=1), candidate=None),
+        task=SimpleNamespace(run=SimpleNamespace(timed_runs=1), candidate=None, libraries=[]),
         tools=SimpleNamespace(workers=workers, settings=settings),
         set_worker_aside=lambda: worker.close() or nullcontext(),
     )
