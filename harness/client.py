@@ -5,8 +5,6 @@ verdict = client.evaluate(completion=answer, problem="softmax")
 verdict = await client.evaluate_async(completion=answer, reference=source)
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random
@@ -90,7 +88,7 @@ class Client:
                 await asyncio.sleep(task.take(reply))
         return task.verdict
 
-    def _begin(self, request: dict[str, Any]) -> _Task:
+    def _begin(self, request: dict[str, Any]) -> "_Task":
         given = {name: value for name, value in request.items() if value is not None}
         return _Task({"task_id": uuid4().hex} | given, self._host, self._max_wait_s, self._max_failures)
 

@@ -2,8 +2,6 @@
 numbered in the order of their first use. External names (`expf`, `torch.relu`) remain.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -181,7 +179,7 @@ def _holds_code(text: str) -> bool:
     return "\n" in text or ";" in text
 
 
-def _describe(nodes: Sequence[ast.AST], names: _Names) -> Part:
+def _describe(nodes: Sequence[ast.AST], names: "_Names") -> Part:
     renamer = _Renamer(names)
     text = "\n".join(ast.dump(renamer.visit(deepcopy(node))) for node in nodes)
     return Part(value=_digest(text), size=sum(map(_measure, nodes)))

@@ -4,8 +4,6 @@ A corpus has `attacks/`, `controls/` and `problems/`; each program's docstring i
 is read without executing it. A full run without deviations earns a certificate.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,7 +12,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 from harness.domain import EMULATED, Candidate, Evaluation, Language, Outcome, Problem, UsageError
 from harness.domain.options import TimeLimits
@@ -229,7 +227,7 @@ class RedTeam:
             "timed": LocalExecutor(_local_settings(settings, timed=True)),
         }
 
-    def __enter__(self) -> RedTeam:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

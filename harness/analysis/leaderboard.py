@@ -4,8 +4,6 @@ Samples without a device (no code, rejected, not built) join all device rows of 
 with an untimed correct sample, have no speed. A sample counts once, by its best turn, or its last if none is correct.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -149,7 +147,7 @@ def _intersect_by_section(problems: Mapping[GroupKey, set[str]]) -> dict[GroupKe
 
 
 def _count_turns(
-    row: LeaderboardRow, turns: Turns, latest: _Latest, spent: Mapping[SampleId, SearchSpending]
+    row: LeaderboardRow, turns: Turns, latest: "_Latest", spent: Mapping[SampleId, SearchSpending]
 ) -> LeaderboardRow:
     correct = [one for one in latest.values() if _is_correct(one)]
     known = [spent[key] for key in latest if key in spent]

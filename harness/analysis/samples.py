@@ -1,9 +1,7 @@
 """Groups stored rows by sample and turn, and finds the best turn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from harness.domain import NO_DEVICE, Outcome, chip_of
 from harness.store.columns import ResultRow
@@ -87,7 +85,7 @@ class TurnResult(NamedTuple):
     clock: str | None = None
 
     @property
-    def alone(self) -> TurnResult:
+    def alone(self) -> Self:
         return self._replace(turn=None, rival=None)
 
 

@@ -6,8 +6,6 @@ A command's parameter whose type is a dataclass with options stands for these op
 An option is given once: its value goes to each of a command's parameters that has a field of its name.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re
@@ -15,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass, replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_args, get_type_hints
 
 import typer
 from rich.console import Console, RenderableType
@@ -118,7 +116,7 @@ class Panel:
 class Only(tuple[str, ...]):
     """Selects a panel's options for a command, in this order."""
 
-    def __new__(cls, *names: str) -> Only:
+    def __new__(cls, *names: str) -> Self:
         return super().__new__(cls, names)
 
     def choose(self, known: list[str]) -> list[str]:

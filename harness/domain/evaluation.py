@@ -1,12 +1,10 @@
 """Evaluation of one candidate. `Evaluation` rejects contradictory states."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from harness.domain.evidence import BaselineResult, CounterReport, RooflineBounds, Timing, TimingVerdict, Work
 from harness.domain.generation import Candidate, Language
@@ -69,12 +67,12 @@ class CandidateFailure(Exception):
         self.findings = findings
 
     @classmethod
-    def of_check(cls, outcome: Outcome, check: str, message: str) -> CandidateFailure:
+    def of_check(cls, outcome: Outcome, check: str, message: str) -> Self:
         """With a fatal finding."""
         return cls(outcome, message, (Finding(check=check, severity="fatal", message=message),))
 
     @classmethod
-    def of_protocol(cls, message: str) -> CandidateFailure:
+    def of_protocol(cls, message: str) -> Self:
         """The worker program is trusted: only candidate code can make it break the protocol."""
         message = message[:MAX_MESSAGE]
         finding = Finding(check="protocol", severity="fatal", message=message)
@@ -125,7 +123,7 @@ class CaseResult:
     roofline: RooflineBounds | None = None
     further: tuple[BaselineResult, ...] = ()
 
-    def against(self, baseline: str) -> CaseResult:
+    def against(self, baseline: str) -> Self:
         return replace(self, timing=_find_timing(self.further, baseline), further=())
 
 
@@ -262,7 +260,7 @@ class Evaluation:
             return None
         return min(known, key=lambda pair: pair[0])[1]
 
-    def against(self, baseline: str) -> Evaluation:
+    def against(self, baseline: str) -> Self:
         """Return this evaluation with another one of its baselines first. It is untimed if that was not measured."""
         if baseline == self.subject.baseline:
             return self

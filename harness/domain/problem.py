@@ -1,11 +1,9 @@
 """Problems, their workloads, tolerances and contracts of inputs."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Self
 
 Bound = int | float | str | None  # a str is an expression of the file's sizes
 KINDS: dict[str, tuple[str, ...]] = {  # with their options
@@ -324,7 +322,7 @@ class Problem:
     def workload(self, name: WorkloadName) -> Workload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
-    def in_precision(self, precision: Precision) -> Problem:
+    def in_precision(self, precision: Precision) -> Self:
         """Use this dtype in every case. Tolerances keep only their factor, which is valid in every dtype."""
         cases = (replace(case, dtype="", tolerance=_keep_factor(case.tolerance)) for case in self.cases)
         return replace(
@@ -339,7 +337,7 @@ class Problem:
     def list_cases(self, workload: WorkloadName) -> tuple[Case, ...]:
         return tuple(case for case in self.cases if case.is_part_of(workload))
 
-    def take_case(self, case: Case, workload: WorkloadName, source: random.Random) -> Problem:
+    def take_case(self, case: Case, workload: WorkloadName, source: random.Random) -> Self:
         """Return the problem with this case as its only `workload`. `source` draws sizes from ranges."""
         drawn = ((name, _draw(value, source)) for name, value in case.list_sizes(workload))
         usual = self.workload(workload)

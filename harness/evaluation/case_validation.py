@@ -4,8 +4,6 @@ Cases of the small workload run at their own sizes, on torch's meta device and i
 sizes. Drawn sizes are checked at both ends.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator
@@ -57,7 +55,7 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
 
 
 def _check_case(
-    problem: Problem, case: Case, device: torch.device, seed: int, full: _FullChecks
+    problem: Problem, case: Case, device: torch.device, seed: int, full: "_FullChecks"
 ) -> Iterator[Admission]:
     last, draw = problem.workloads[-1].name, random.Random(seed)
     if case.is_part_of(last):

@@ -4,11 +4,9 @@ In the smallest plan reference and candidate run in turn, with copies in host me
 `CHECKS`, in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from harness.sandbox.memory_limits import Room
 
@@ -70,7 +68,7 @@ class MemoryPlan:
     own_first: bool = True
     device_bytes: int = 0  # at its peak
 
-    def describe_reductions(self, full: MemoryPlan) -> tuple[str, ...]:
+    def describe_reductions(self, full: Self) -> tuple[str, ...]:
         told = {
             "expected outputs computed before the candidate was loaded and kept in host memory": self.holds == "host",
             f"{self.trials} of {full.trials} inputs as given": self.trials < full.trials,

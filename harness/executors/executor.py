@@ -1,7 +1,5 @@
 """Tasks, the protocol of executors, and the submission of tasks to them."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections import defaultdict
@@ -11,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from harness.domain import (
     EAGER,
@@ -47,10 +45,10 @@ class Task:
     owner: str = ""
     baselines: tuple[TimedBaseline, ...] = EAGER
 
-    def on_device(self, name: str) -> Task:
+    def on_device(self, name: str) -> Self:
         return replace(self, subject=replace(self.subject, device=name))
 
-    def against(self, baselines: tuple[TimedBaseline, ...]) -> Task:
+    def against(self, baselines: tuple[TimedBaseline, ...]) -> Self:
         return replace(self, baselines=baselines, subject=replace(self.subject, baseline=baselines[0].name))
 
     @property

@@ -1,7 +1,5 @@
 """Estimates what `harness run` would ask, spend and evaluate, from files, without requests."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -127,7 +125,7 @@ class _Estimator:
     def _feeds_back(self) -> bool:
         return self._generate.strategy not in ("", BEST_OF_N.name)
 
-    def _count_prompt(self, prompt: Prompt, turn: int, answer: _Answer | None) -> int:
+    def _count_prompt(self, prompt: Prompt, turn: int, answer: "_Answer | None") -> int:
         first = count_tokens(prompt.text)
         earlier = turn * answer.shown if answer and self._feeds_back else 0
         return first + min(earlier, max(self._search.context_tokens - first, 0))

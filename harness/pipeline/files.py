@@ -1,7 +1,5 @@
 """Evaluates files with candidates of one problem: all, ranked, or again whenever their content changes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -126,7 +124,7 @@ class _Watch:
             self._checks.forget(file)
             self._report(WatchEvent(file=file, reason=str(error)))
 
-    async def _evaluate(self, version: Version) -> None:
+    async def _evaluate(self, version: "Version") -> None:
         task, has_evaluated = version.task, self._has_evaluated
         self._has_evaluated = True
         is_emulated = any(one.emulated_gpu for one in self._whole.devices(task.subject.language))

@@ -4,8 +4,6 @@ Workload sizes are assigned again after each module-level assignment of the name
 devices are redirected to the target device, and tensors created on others are moved at the end.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import linecache
@@ -17,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -308,7 +306,7 @@ def _generators_on(device: torch.device) -> Iterator[None]:
     usual = torch.Generator
 
     class Redirected(usual):  # type: ignore[misc, valid-type]
-        def __new__(cls, device: Any = "cpu") -> Redirected:
+        def __new__(cls, device: Any = "cpu") -> Self:
             made: Redirected = super().__new__(cls, place if _names_cuda(device) else device)
             return made
 

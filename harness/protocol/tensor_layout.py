@@ -4,13 +4,11 @@ Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, n
 that follow later {"float": i} and {"int": i} (word i), {"long": [i, n]} and {"str": [i, n]} (n words from i on).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from harness.domain import WireError
 
@@ -69,7 +67,7 @@ class TensorSpec:
         return [self.dtype, list(self.shape), list(self.stride), self.offset]
 
     @classmethod
-    def from_json(cls, value: object) -> TensorSpec:
+    def from_json(cls, value: object) -> Self:
         """Parse [dtype, shape, stride, offset]. Raises WireError for anything else."""
         if not isinstance(value, list) or len(value) != 4 or not isinstance(value[0], str):
             raise WireError("expected a tensor description [dtype, shape, stride, offset]")

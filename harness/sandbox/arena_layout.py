@@ -1,11 +1,9 @@
 """Plans the shared memory of a problem's calls."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -56,7 +54,7 @@ class Footprint:
         slack_bytes: int = 0,
         views: frozenset[int] = frozenset(),
         alike: frozenset[int] = frozenset(),
-    ) -> Footprint:
+    ) -> Self:
         """`wider`: inputs in the largest layout; `changing`: state after them; `slack_bytes`: largest shift."""
         packed_bytes = sum(align(count_bytes((tensor,))) for tensor in (changing or {}).values())
         inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + packed_bytes + slack_bytes
@@ -82,7 +80,7 @@ class Footprint:
         specs = [describe(tensor) for tensor in outputs.tensors]
         return outputs.tree == self.tree and _forms(specs) == _forms(self.output_specs)
 
-    def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
+    def with_outputs(self, outputs: FlatOutputs) -> Self | None:
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
         if end > self.output.offset + self.output.size_bytes:
             return None

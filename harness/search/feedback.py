@@ -3,8 +3,6 @@
 Evidence that helps to deceive the evaluator is left out. Text of others is quoted as data, bounded and without paths.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -129,7 +127,7 @@ class Measured:
     limited_by: str = ""  # memory or arithmetic
     bound_us: float | None = None
     case: str = ""  # with its sizes
-    worst: Measured | None = None  # of several cases; times and speedups beside it are geometric means
+    worst: "Measured | None" = None  # of several cases; times and speedups beside it are geometric means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

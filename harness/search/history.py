@@ -1,9 +1,8 @@
 """Holds the turns of one sample with their verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from harness.analysis.samples import TurnResult, beats, find_best
 from harness.domain import Evaluation, Outcome
@@ -63,7 +62,7 @@ class Turn:
     def _progress(self) -> int:
         return _RANKS.get(self.outcome, 0) - self.is_copy
 
-    def improves_on(self, other: Turn) -> bool:
+    def improves_on(self, other: Self) -> bool:
         if self.result.is_correct and other.result.is_correct:
             return beats(self.result, other.result)
         return self._progress > other._progress

@@ -1,7 +1,5 @@
 """Stores a service's tasks in SQLite: each survives `kill -9` and ends with one verdict. One process a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
@@ -58,7 +56,7 @@ class Submission(ProgramAndProblem):
         return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
     @classmethod
-    def decode(cls, text: str) -> Submission:
+    def decode(cls, text: str) -> Self:
         return cls.model_validate_json(text)
 
 

@@ -1,14 +1,12 @@
 """Traverses nested values with tensors, seeds torch before calls, compares and copies large tensors in slices."""
 
-from __future__ import annotations
-
 import copy
 import mmap
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +18,7 @@ class SeededInputs(tuple[Any, ...]):
     seed: int
 
     @classmethod
-    def make(cls, inputs: Iterable[Any], seed: int) -> SeededInputs:
+    def make(cls, inputs: Iterable[Any], seed: int) -> Self:
         made = cls(inputs)
         made.seed = seed
         return made

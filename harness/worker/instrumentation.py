@@ -5,8 +5,6 @@ It wraps functions of extensions, to show them in torch's profiler ("profile") o
 the results.
 """
 
-from __future__ import annotations
-
 import bisect
 import copy
 import functools
@@ -17,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
@@ -235,7 +233,7 @@ class StandIn:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(self._function, args, kwargs)
 
-    def __deepcopy__(self, _: object) -> StandIn:
+    def __deepcopy__(self, _: object) -> Self:
         return self
 
     def __getattr__(self, name: str) -> Any:

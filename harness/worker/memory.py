@@ -1,7 +1,5 @@
 """Tensors of calls: in shared memory, outputs, and state that calls change; the worker's side of a `Doorbell`."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os
@@ -11,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +94,7 @@ class _Group:
     shapes: tuple[tuple[int, tuple[int, ...]], ...]
 
     @classmethod
-    def of(cls, reads: Sequence[Read], specs: Sequence[TensorSpec]) -> _Group:
+    def of(cls, reads: Sequence[Read], specs: Sequence[TensorSpec]) -> Self:
         shapes = ((index, spec.shape) for index, spec in enumerate(specs) if len(spec.shape) != 1)
         return cls(tuple(reads), tuple(torch.Size(spec.shape).numel() for spec in specs), tuple(shapes))
 

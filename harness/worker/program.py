@@ -1,7 +1,5 @@
 """The worker's main loop: one `do_` method per command of the evaluator. The evaluator trusts no answer."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import json
@@ -67,7 +65,7 @@ def run_worker(evaluator: Channel, *, scratch: str, level: str) -> None:
             os.close(descriptor)
 
 
-def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+def _answer(worker: "Worker", message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     try:
         command = f"do_{message['kind']}"
         answer = getattr(worker if hasattr(worker, command) else worker.replays, command)(message, *descriptors)

@@ -1,7 +1,5 @@
 """Fast strategy for `load_inline` with CUDA: stub headers for device code, torch's for host code (docs/builds.md)."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -10,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import find_final_errors, has_final_assembler_error
@@ -196,7 +195,7 @@ def _prepare_cuda(
     )
 
 
-def _find_added(source: Source, prebuilt_cache: PrebuiltCache) -> list[AddedHeader] | str:
+def _find_added(source: "Source", prebuilt_cache: PrebuiltCache) -> list[AddedHeader] | str:
     added = list[AddedHeader]()
     for header in source.list_added():
         found = prebuilt_cache.find_added_header(source.prebuilt, header)
@@ -287,7 +286,7 @@ class Source:
     included: tuple[str, ...]
 
     @classmethod
-    def read(cls, request: BuildRequest, prebuilt: PrebuiltHeaders) -> Source:
+    def read(cls, request: BuildRequest, prebuilt: PrebuiltHeaders) -> Self:
         text = join_sources(request)
         code, words = read_code(text)
         return cls(prebuilt=prebuilt, text=text, code=code, words=words, included=tuple(list_includes(code)))

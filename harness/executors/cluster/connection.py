@@ -1,7 +1,5 @@
 """Connects to a Ray cluster, compares its nodes' versions, and holds an actor per device and builds as tasks."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -13,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from harness.builder.cache import default_cache_folder, find_entry, find_machine_folder, pack_builds, unpack_builds
 from harness.builder.toolchain import probe_toolchain
@@ -170,7 +168,7 @@ class Versions:
     torch: str
     python: str
 
-    def explain_difference(self, other: Versions) -> str:
+    def explain_difference(self, other: Self) -> str:
         mine, theirs = asdict(self), asdict(other)
         named = [f"{name} {theirs[name]}, here {mine[name]}" for name in mine if mine[name] != theirs[name]]
         return "; ".join(named)

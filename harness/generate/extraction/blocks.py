@@ -11,8 +11,6 @@
 Reasoning is excluded (`reasoning`).
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -20,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, Self
 
 from markdown_it import MarkdownIt
 
@@ -71,7 +69,7 @@ class Answer:
     others: tuple[Block, ...] = field(default=())
 
     @classmethod
-    def read(cls, text: str, first_line: int = 0) -> Answer:
+    def read(cls, text: str, first_line: int = 0) -> Self:
         text = _AFTER_FENCE.sub(r"\1", text)
         lines = tuple(text.removesuffix("\n").split("\n"))
         fences = tuple(number for number, line in enumerate(lines) if _FENCE_LINE.match(line))

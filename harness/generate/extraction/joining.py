@@ -6,13 +6,12 @@ Also joins a program with the files that the answer names and the program uses: 
 other files (C++, CUDA, headers) are written beside the program when it is imported.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from harness.generate.extraction.blocks import Answer, Block
 from harness.generate.extraction.programs import ENTRY_POINT, compiles, is_program, quote_text, walk_top_level
@@ -177,7 +176,7 @@ class Names:
     imports: bool
 
     @classmethod
-    def read(cls, tree: ast.Module) -> Names:
+    def read(cls, tree: ast.Module) -> Self:
         bound = set(_list_bound(tree))
         loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         statements = [*walk_top_level(tree.body)]

@@ -4,12 +4,11 @@ A heading is an ATX or setext heading, bold text at the start of a line, or a pl
 draft or answer heading, an ATX or setext heading's also at one of its level, a plain line's at a line after a program.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from harness.generate.extraction.blocks import Answer, Block
 from harness.generate.extraction.programs import may_define_entry_point
@@ -52,7 +51,7 @@ class _Heading:
     alone: bool = True
 
     @classmethod
-    def read(cls, line: str, following: str) -> _Heading:
+    def read(cls, line: str, following: str) -> Self:
         if atx := _ATX.match(line):
             return cls(len(atx["marks"]), _split_title(line))
         if underline := _SETEXT.match(following):
@@ -77,7 +76,7 @@ class Sections:
     remarks: tuple[Remark, ...]
 
     @classmethod
-    def read(cls, answer: Answer) -> Sections:
+    def read(cls, answer: Answer) -> Self:
         found = [*_list_sections(answer)]
         return cls(tuple(line for line, _ in found), tuple(remark for _, remark in found))
 

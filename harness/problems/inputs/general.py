@@ -2,8 +2,6 @@
 each row, marks that come first, whole numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -105,7 +103,7 @@ def _is_changeable(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and is_dense(without_repeats(leaf))
 
 
-def _generalise(leaf: Any, contract: InputContract, generator: Generator, changes: Mapping[str, Change]) -> Any:
+def _generalise(leaf: Any, contract: InputContract, generator: Generator, changes: "Mapping[str, Change]") -> Any:
     if not may_generalise(leaf, contract):
         return leaf
     if not isinstance(leaf, Tensor):

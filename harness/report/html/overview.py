@@ -1,7 +1,5 @@
 """Makes the page's overview. Groups list their members' row indices: charts show the leaderboard's samples."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +73,7 @@ def _describe_section(section: Section, ranked: Sequence[LeaderboardRow]) -> dic
 
 
 def _describe_group(
-    row: LeaderboardRow, members: GroupMembers, indices: Mapping[int, int], material: Material, costs: _Costs
+    row: LeaderboardRow, members: GroupMembers, indices: Mapping[int, int], material: Material, costs: "_Costs"
 ) -> dict[str, Any]:
     curve = trace_fast_curve(members.draws)
     whole = curve[0] if curve else None

@@ -3,8 +3,6 @@
 It allows only scripts by hash. Beyond the size limit, answers and logs are omitted, then details.
 """
 
-from __future__ import annotations
-
 import gc
 import html
 import json
@@ -328,7 +326,7 @@ class LivePage:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: LiveServer
+    server: "LiveServer"
 
     def do_GET(self) -> None:
         if self.headers.get("Host", "").rsplit(":", 1)[0] not in (HOST, "localhost"):

@@ -1,7 +1,5 @@
 """KernelGYM's routes and the fields of their bodies, for its clients. Times are in ms."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Annotated, Any
@@ -85,7 +83,7 @@ def make_router(service: Service) -> APIRouter:
 
 
 def _sort_out(
-    service: Service, requests: list[KernelGymRequest], client: str
+    service: Service, requests: "list[KernelGymRequest]", client: str
 ) -> tuple[dict[int, NewTask], dict[int, dict[str, Any]]]:
     """Return (tasks to accept, answers for the others), by position in the batch."""
     accepted, refused = dict[int, NewTask](), dict[int, dict[str, Any]]()

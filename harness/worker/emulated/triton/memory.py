@@ -5,8 +5,6 @@ the same address order both. A program that waits for another's memory lets othe
 a time.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -40,7 +38,7 @@ class Region:
     start: int
     end: int
     cell_bytes: int
-    shadow: Shadow | None = None
+    shadow: "Shadow | None" = None
 
 
 class Shadow:
