@@ -6,7 +6,6 @@ Failed builds are cached too; time-outs and missing or broken tools are not.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -17,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +25,12 @@ from harness.builder.cache import DEFAULT_LIMIT_BYTES, DEVICE_CODE, digest_code,
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.fast.strategy import SCRIPT, prepare_fast
-from harness.builder.runner import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate, Runner, Wrap
+from harness.builder.runner import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, Compiled, MemoryGate, Runner, Wrap
 from harness.builder.targets import select_target, use_device_target, write_default_flag
 from harness.builder.toolchain import Toolchain, ninja_program
 from harness.builder.torch_ninja import list_kept, plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
-from harness.domain.build import LOCKED, RUNNING
-from harness.domain.files import try_lock
+from harness.domain.build import RUNNING
 from harness.hardware.host import count_oom_kills
 
 if TYPE_CHECKING:
@@ -47,16 +45,6 @@ _KILLED = re.compile(
 LIBRARY, LOG, STRATEGY, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
 FAST_FAILED = "the fast strategy failed"
 _DETAIL = re.compile(r" \(|: ")  # separates a reason from its variable part
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compiled:
-    strategy: str
-    returncode: int | None
-    log: str
-    library: Path
-    reason: str = ""
-    is_uncovered: bool = False
 
 
 class Builder:
@@ -98,14 +86,13 @@ class Builder:
         self._counting = threading.Lock()
         self._counted_keys = set[str]()
         self._working = set[tuple[str, ...]]()
-        prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate, self._counted)
-        self._prebuilt = prebuilt if fast else None
-        self._take_waited_s = prebuilt.take_waited_s
+        self._headers = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate, self._counted)
+        self._is_fast = fast
         self._emulated: EmulatedStrategy | None = None
         if emulate is not None:
             from harness.builder.emulated import EmulatedStrategy
 
-            self._emulated = EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
+            self._emulated = EmulatedStrategy(emulate, self._headers, self._runner, self._gate)
 
     def stop(self) -> None:
         """End running builds and refuse later ones. May be called from any thread."""
@@ -161,13 +148,15 @@ class Builder:
             lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
             raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
         try:
-            with self._locked(key):
+            locks = self._cache / "locks"
+            locks.mkdir(parents=True, exist_ok=True)
+            with self._headers.locked(locks / key):
                 result = self._look_up(key, began_s)
                 if result is None:
-                    self._take_waited_s()
+                    self._headers.take_waited_s()
                     with self._counted(RUNNING):
                         result = self._compile(request, key, began_s)
-                    waited_s = self._take_waited_s()
+                    waited_s = self._headers.take_waited_s()
                     result = replace(result, duration_s=result.duration_s - waited_s, waited_s=waited_s)
                 return replace(result, other_target=other_target)
         except OSError as error:
@@ -199,16 +188,6 @@ class Builder:
         strategy = self._emulated
         return strategy if strategy is not None and (request.needs_cuda or strategy.is_checked) else None
 
-    @contextmanager
-    def _locked(self, key: str) -> Iterator[None]:
-        locks = self._cache / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        with (locks / key).open("w") as lock:
-            if not try_lock(lock):
-                with self._counted(LOCKED):
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
     def _look_up(self, key: str, began_s: float) -> BuildResult | None:
         folder = find_entry(self._cache, key)
         if not folder.exists():
@@ -233,14 +212,17 @@ class Builder:
             work.mkdir()
             kills_before = self._count_kills()
             done = self._run_strategies(request, work)
-            self._count_strategy(done)
+            self._count(f"strategy {done.strategy}")
+            if done.reason:
+                self._count(f"reason {_DETAIL.split(done.reason)[0]}")
             if done.returncode is None:
                 log = f"{done.log}\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
                     key=key, status="timeout", extension=None, log=log, duration_s=time.monotonic() - began_s,
                     strategy=done.strategy, reason=done.reason,
                 )  # fmt: skip
-            if done.returncode != 0 and _KILLED.search(done.log) and self._has_killed(kills_before):
+            may_have_killed = kills_before is None or self._count_kills() != kills_before
+            if done.returncode != 0 and _KILLED.search(done.log) and may_have_killed:
                 raise HarnessError(
                     f"the compiler of {request.name} was killed, most likely for lack of memory: "
                     "reduce --jobs and run the same command again"
@@ -274,24 +256,15 @@ class Builder:
                 )
             self._working.add(tuple(command))
 
-    def _count_strategy(self, done: _Compiled) -> None:
-        self._count(f"strategy {done.strategy}")
-        if done.reason:
-            self._count(f"reason {_DETAIL.split(done.reason)[0]}")
-
-    def _run_strategies(self, request: BuildRequest, work: Path) -> _Compiled:
+    def _run_strategies(self, request: BuildRequest, work: Path) -> Compiled:
         strategy = self._find_emulated(request)
         if strategy is not None:
-            emulated = strategy.build(request, work)
-            return _Compiled(
-                strategy="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
-                is_uncovered=emulated.is_uncovered,
-            )  # fmt: skip
+            return strategy.build(request, work)
         write_plan(request, work)
-        if self._prebuilt is None:
+        if not self._is_fast:
             return self._run_plain(request, work, "the fast strategy is disabled")
         reason, failed = "", list[str]()
-        for fast in prepare_fast(request, work, self._prebuilt):
+        for fast in prepare_fast(request, work, self._headers):
             if isinstance(fast, str):
                 reason = reason or fast
                 continue
@@ -301,11 +274,11 @@ class Builder:
             verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
             if verdict is not None:
                 library = fast.folder / f"{request.name}.so"
-                return _Compiled(strategy="fast", returncode=returncode, log=verdict, library=library)
+                return Compiled(strategy="fast", returncode=returncode, log=verdict, library=library)
             reason, failed = f"{FAST_FAILED}: {name_first_error(log)}", [fast.name_failed(returncode or 0)]
         return self._run_plain(request, work, reason, *failed)
 
-    def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
+    def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> Compiled:
         targets = [first, ()] if first else [()]
         for names in targets:
             with self._gate.hold(PLAIN_BUILD_BYTES):
@@ -313,18 +286,14 @@ class Builder:
             if returncode != 0:
                 break
         library = work / f"{request.name}.so"
-        return _Compiled(strategy="plain", returncode=returncode, log=log, library=library, reason=reason)
-
-    def _has_killed(self, before: int | None) -> bool:
-        """Return True if the OOM killer was active since then, or if that is unknown."""
-        return before is None or self._count_kills() != before
+        return Compiled(strategy="plain", returncode=returncode, log=log, library=library, reason=reason)
 
     def _compiler_environment(self) -> dict[str, str]:
         environment = self._environment()
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
-    def _keep(self, key: str, work: Path, done: _Compiled) -> Path | None:
+    def _keep(self, key: str, work: Path, done: Compiled) -> Path | None:
         finished = work / "finished"
         finished.mkdir()
         (finished / LOG).write_text(done.log, encoding="utf-8")

@@ -14,7 +14,7 @@ from harness.builder.fast.binding import bind_main
 from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.operators import ALL_OPERATORS, narrow_operators, write_narrow_lists
 from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
-from harness.builder.runner import FAST_BUILD_BYTES, MemoryGate, Runner
+from harness.builder.runner import FAST_BUILD_BYTES, Compiled, MemoryGate, Runner
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest, BuildToolError
 from harness.emulator import (
@@ -33,11 +33,11 @@ from harness.emulator import (
 )
 
 SCRIPT, WIDE_SCRIPT = "emulated.sh", "emulated-wide.sh"
-# Aliasing, contraction and traps as on a GPU; line tables locate findings. Warnings stay enabled: device code turns one
-# of them, -Wvla, into an error.
+# Aliasing, contraction, traps and fused multiply-add (of a CPU that has it) as on a GPU; line tables locate findings.
+# Warnings stay enabled: device code turns one of them, -Wvla, into an error.
 _DEVICE_FLAGS = (
     "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
-    "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -Wno-vla"
+    "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -Wno-vla -march=native"
 )
 # Without the macro of the first flag, plain and checked builds can use one precompiled header.
 _CHECK_FLAGS = (
@@ -55,14 +55,6 @@ _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmulatedBuild:
-    returncode: int | None
-    log: str
-    extension: Path
-    is_uncovered: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
     compiler: str
     flags: str
@@ -70,7 +62,7 @@ class Commands:
 
     @property
     def device_header(self) -> str:
-        return f"{self.compiler} {self.flags} {_DEVICE_FLAGS} {_native()}"
+        return f"{self.compiler} {self.flags} {_DEVICE_FLAGS}"
 
     @property
     def device(self) -> str:
@@ -118,12 +110,12 @@ class EmulatedStrategy:
     def key_parts(self) -> dict[str, Any]:
         return {"emulation": asdict(self._emulation), "emulator": digest_emulator()}
 
-    def build(self, request: BuildRequest, work: Path) -> EmulatedBuild:
+    def build(self, request: BuildRequest, work: Path) -> Compiled:
         """Raises BuildToolError if the emulator's headers do not compile."""
-        library = work / f"{request.name}.so"
+        done = Compiled(strategy="emulated", returncode=1, log="", library=work / f"{request.name}.so")
         prepared = prepare_sources(request, self._emulation)
         if prepared.uncovered:
-            return EmulatedBuild(returncode=1, log=prepared.uncovered, extension=library, is_uncovered=True)
+            return replace(done, log=prepared.uncovered, is_uncovered=True)
         write_plan(_as_host_request(request, prepared), work)
         plan = read_plan(work)
         added = " ".join(flag.strip() for flag in request.extra_cflags)
@@ -137,9 +129,9 @@ class EmulatedStrategy:
         if returncode not in (0, None) and steps.may_need_more(work) and not self._is_final(log, prepared, commands):
             returncode, log = self._run(WIDE_SCRIPT, work, steps)
         if returncode in (0, None):
-            return EmulatedBuild(returncode=returncode, log=log, extension=library)
+            return replace(done, returncode=returncode, log=log)
         log, is_uncovered = explain_failure(log, prepared)
-        return EmulatedBuild(returncode=returncode, log=log, extension=library, is_uncovered=is_uncovered)
+        return replace(done, returncode=returncode, log=log, is_uncovered=is_uncovered)
 
     def _run(self, script: str, work: Path, steps: _Steps) -> tuple[int | None, str]:
         with self._gate.hold(FAST_BUILD_BYTES):
@@ -305,8 +297,3 @@ def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
         extra_ldflags=drop_cuda_libraries(request.extra_ldflags),
         with_cuda=False,
     )
-
-
-def _native() -> str:
-    """Allow fused multiply-add, as on a GPU, if the CPU supports it."""
-    return "-march=native"

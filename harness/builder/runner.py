@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,18 @@ COMPILER_MEMORY_KIB = 12 << 20
 
 class Wrap(Protocol):
     def __call__(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """What a build strategy made; the `reason` is why a faster one was not used."""
+
+    strategy: str
+    returncode: int | None
+    log: str
+    library: Path
+    reason: str = ""
+    is_uncovered: bool = False
 
 
 class Runner:

@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import IO
 
 from harness.builder.cache import READY
 from harness.builder.fast import final_errors, line_markers, operators, prebuilt, stub_headers
@@ -150,7 +149,7 @@ class PrebuiltCache:
         if found is not None:
             return found
         entry.mkdir(parents=True, exist_ok=True)
-        with self._waiting(), self._locked(entry / LOCK):
+        with self._waiting(), self.locked(entry / LOCK):
             if self._read(entry) is None:
                 with self._counted(PRECOMPILING), ThreadPoolExecutor(1) as pool:
                     other = pool.submit(beside)
@@ -192,18 +191,15 @@ class PrebuiltCache:
         return f"{CANNOT_BE_MADE} ({unusable}): {unusable.read_text()}" if unusable.exists() else None
 
     @contextmanager
-    def _locked(self, path: Path) -> Iterator[None]:
+    def locked(self, path: Path) -> Iterator[None]:
         """Wait for other processes and threads. Raises HarnessError if builds are stopped."""
         with path.open("w") as lock:
             if not try_lock(lock):
                 with self._counted(LOCKED):
-                    self._await(lock)
+                    while not try_lock(lock):
+                        self._runner.require_running()
+                        time.sleep(POLL_S)
             yield
-
-    def _await(self, lock: IO[str]) -> None:
-        while not try_lock(lock):
-            self._runner.require_running()
-            time.sleep(POLL_S)
 
     def _count_request(self, entry: Path) -> int:
         with (entry / "asked").open("a") as file:
