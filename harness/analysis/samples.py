@@ -56,10 +56,6 @@ def group_samples(rows: Iterable[ResultRow], group_by: Callable[[ResultRow], _Gr
     for row in rows:
         samples = groups.setdefault(group_by(row), {})
         samples.setdefault((row.run, row.problem, row.sample), {})[row.turn] = row
-    return _merge_deviceless(groups)
-
-
-def _merge_deviceless(groups: dict[_Group, Turns]) -> dict[_Group, Turns]:
     on_device = {group: turns for group, turns in groups.items() if group.device != NO_DEVICE}
     targets: dict[_Group, list[Turns]] = {}
     for group, turns in on_device.items():

@@ -213,7 +213,11 @@ def _extract_again(
     if write:
         _store(changes, generated_dir)
     if json_output:
-        _print_json(count, changes, damaged)
+        records = [
+            {"sample": str(change.sample.key), "change": change.kind, "reason": change.reason, "diff": change.diff()}
+            for change in changes
+        ]
+        print_records({"samples": count, "changes": records, "damaged": list(damaged)})
     else:
         _print_table(count, changes, damaged, show_diff=show_diff, written=write)
     return changes, damaged
@@ -240,14 +244,6 @@ def _store(changes: Iterable[ExtractionChange], generated_dir: Path) -> None:
         with hold_run(run_dir):
             for change in changed:
                 replace_candidate(run_dir, change.sample.key, change.now)
-
-
-def _print_json(count: int, changes: Sequence[ExtractionChange], damaged: Sequence[str]) -> None:
-    records = [
-        {"sample": str(change.sample.key), "change": change.kind, "reason": change.reason, "diff": change.diff()}
-        for change in changes
-    ]
-    print_records({"samples": count, "changes": records, "damaged": list(damaged)})
 
 
 def _print_table(

@@ -138,24 +138,20 @@ def store_run(run_dir: Path, manifest: RunManifest, samples: Iterable[tuple[Samp
     with hold_run(run_dir):
         write_manifest(run_dir, manifest)
         for key, candidate, name in samples:
-            _store_candidate(run_dir, key, candidate, manifest, name)
-
-
-def _store_candidate(run_dir: Path, key: SampleKey, candidate: Candidate, manifest: RunManifest, solution: str) -> None:
-    if has_sample(run_dir, key):
-        stored = load_sample(run_dir, key).candidate
-        if stored is None or stored.source != candidate.source:
-            raise UsageError(f"{key} is stored with another program: choose another --run name")
-    write_sample(
-        run_dir,
-        key=key,
-        prompt=Prompt(name=manifest.prompt, problem=key.problem, language=candidate.language, text=""),
-        completion=Completion(text=None),
-        candidate=candidate,
-        provenance={
-            "suite": manifest.suite,
-            "model": manifest.model,
-            "provider": manifest.provider,
-            **({"solution": solution} if solution else {}),
-        },
-    )
+            if has_sample(run_dir, key):
+                stored = load_sample(run_dir, key).candidate
+                if stored is None or stored.source != candidate.source:
+                    raise UsageError(f"{key} is stored with another program: choose another --run name")
+            write_sample(
+                run_dir,
+                key=key,
+                prompt=Prompt(name=manifest.prompt, problem=key.problem, language=candidate.language, text=""),
+                completion=Completion(text=None),
+                candidate=candidate,
+                provenance={
+                    "suite": manifest.suite,
+                    "model": manifest.model,
+                    "provider": manifest.provider,
+                    **({"solution": name} if name else {}),
+                },
+            )

@@ -136,21 +136,18 @@ class _Estimator:
         if self._replay is not None:
             yield f"requests: none; answers are replayed from {self._replay.folder}"
         elif any(one.requests for one in problems):
-            yield from self._explain_requests()
+            if self._search.turns > 1:
+                yield "requests: at most; a sample that ends earlier asks fewer"
+            later = ", and earlier answers again in later turns, up to --context-tokens" if self._feeds_back else ""
+            yield f"prompt tokens: estimated, characters of the rendered prompts / {CHARACTERS_PER_TOKEN}{later}"
+            yield f"answer tokens: {self._explain_answers()}"
+            model = self._generate.model
+            if model is None:
+                yield "cost: unknown; name the model with --model, and its price with --price MODEL=IN/OUT"
+            elif self._price is None:
+                yield f"cost: unknown; give US dollars per million tokens with --price '{model}=IN/OUT'"
         if any(one.evaluations for one in problems):
             yield self._verdicts.explain_minutes(problems)
-
-    def _explain_requests(self) -> Iterator[str]:
-        if self._search.turns > 1:
-            yield "requests: at most; a sample that ends earlier asks fewer"
-        later = ", and earlier answers again in later turns, up to --context-tokens" if self._feeds_back else ""
-        yield f"prompt tokens: estimated, characters of the rendered prompts / {CHARACTERS_PER_TOKEN}{later}"
-        yield f"answer tokens: {self._explain_answers()}"
-        model = self._generate.model
-        if model is None:
-            yield "cost: unknown; name the model with --model, and its price with --price MODEL=IN/OUT"
-        elif self._price is None:
-            yield f"cost: unknown; give US dollars per million tokens with --price '{model}=IN/OUT'"
 
     def _explain_answers(self) -> str:
         folder, limit = self._generate.generated_dir, self._generate.max_tokens

@@ -7,7 +7,7 @@ from contextlib import suppress
 from harness.domain import HarnessError, WorkerLost, WorkerTimeout
 from harness.protocol.channel import WorkerRequest
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
+from harness.sandbox.worker_process import WorkerLimits
 
 COMPILE_S = 60.0  # for each
 MOST_COMPILED = 20  # of a program
@@ -20,13 +20,9 @@ def compile_again(forkserver: Forkserver, descriptions: Sequence[str]) -> list[b
         worker = forkserver.spawn(WorkerLimits(memory_bytes=None))
         try:
             for at, description in enumerate(descriptions[:MOST_COMPILED]):
-                found[at] = _compile(worker, description)
+                worker.line.send({"kind": WorkerRequest.COMPILE_AGAIN, "description": description})
+                answer, _ = worker.line.receive(timeout_s=COMPILE_S)
+                found[at] = b64decode(str(answer.get("code", "")))
         finally:
             worker.end()
     return found
-
-
-def _compile(worker: WorkerProcess, description: str) -> bytes:
-    worker.line.send({"kind": WorkerRequest.COMPILE_AGAIN, "description": description})
-    answer, _ = worker.line.receive(timeout_s=COMPILE_S)
-    return b64decode(str(answer.get("code", "")))

@@ -41,7 +41,10 @@ def export_traces(run_dir: Path, suite_dir: Path, results_dir: Path, target: Pat
         if sample is None or not evaluation.outcome.counts_against_model:
             left_out += 1
             continue
-        workloads = _read_workloads(suite_dir, subject.problem)
+        path = suite_dir / f"{subject.problem}{WORKLOADS}"
+        if not path.is_file():
+            raise UsageError(f"{path} is missing: traces need a problem that was imported with its workloads")
+        workloads = {record["workload"]["uuid"]: record for _, record in read_json_lines(path)}
         definition = next(iter(workloads.values()))["definition"]
         solution = _name_solution(run_dir, sample, definition, target)
         for uuid, result in _list_results(evaluation, workloads):
@@ -50,13 +53,6 @@ def export_traces(run_dir: Path, suite_dir: Path, results_dir: Path, target: Pat
     for definition, traces in lines.items():
         write_bytes(target / "traces" / f"{definition}.jsonl", "".join(traces).encode())
     return sum(map(len, lines.values())), left_out
-
-
-def _read_workloads(suite_dir: Path, problem: str) -> dict[str, dict[str, Any]]:
-    path = suite_dir / f"{problem}{WORKLOADS}"
-    if not path.is_file():
-        raise UsageError(f"{path} is missing: traces need a problem that was imported with its workloads")
-    return {record["workload"]["uuid"]: record for _, record in read_json_lines(path)}
 
 
 def _name_solution(run_dir: Path, sample: Sample, definition: str, target: Path) -> str:
