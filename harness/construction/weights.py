@@ -82,7 +82,7 @@ class DrawOnDevice(TorchFunctionMode):
 
 Kind = tuple[int, float]  # number of elements, and the value of all
 PERIOD = 65_537
-SMALLEST = 1e-3  # of a constant; smaller ones, but 0, stay: the outputs may not show what they scale
+SMALLEST = 1e-3  # of a constant; smaller ones, which may hide what they scale, become about 1 if they have gradients
 SAME_CONSTANT = 1e-4  # relative; a program may compute a constant in another way
 # Ends of names of buffers, and of parameters without gradients, that are weights in spite of that.
 WEIGHTS = ("running_mean", "running_var", "weight", "bias", "gamma", "beta", "scale")
@@ -144,7 +144,9 @@ class ConstantWeights:
         value = _find_constant(tensor)
         if value is None or self._find_drawn(tensor) is not None:  # a single one, replaced before
             return ()
-        if kinds is not None:
+        if kinds is None:
+            value = value if tensor.requires_grad or not 0 < abs(value) < SMALLEST else None
+        else:
             sizes = (constant for size, constant in kinds if size == tensor.numel())
             value = next((constant for constant in sizes if _are_near(constant, value, tensor.dtype)), None)
         if value is None:
@@ -173,11 +175,13 @@ class ConstantWeights:
                 part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
 
     def _draw(self, constant: float) -> Tensor:
-        """Replace 0 by values of both signs from 0.25 to 0.75, and others by values up to half larger or smaller."""
+        """Replace 0 by values of both signs from 0.25 to 0.75, others by values up to half larger or smaller."""
         if constant not in self._drawn:
-            draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
+            seed = (self._seed + hash(constant)) % 2**62  # constants get different values
+            draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(seed), device="cpu")
             signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
-            self._drawn[constant] = constant * (0.5 + draws[2]) if constant else signs * (0.25 + 0.5 * draws[1])
+            size = constant if abs(constant) >= SMALLEST else math.copysign(1.0, constant)
+            self._drawn[constant] = size * (0.5 + draws[2]) if constant else signs * (0.25 + 0.5 * draws[1])
         return self._drawn[constant]
 
     def _find_drawn(self, tensor: Tensor) -> float | None:
@@ -221,7 +225,7 @@ def _find_constant(tensor: Tensor) -> float | None:
         return None
     values = tensor.detach().view(-1)
     first = float(values[0])
-    if not math.isfinite(first) or 0 < abs(first) < SMALLEST or float(values[-1]) != first:
+    if not math.isfinite(first) or float(values[-1]) != first:
         return None
     if tensor.numel() == 1 and first == 1.0:
         return None

@@ -1,8 +1,7 @@
 """Returns a copy of its input in the call that is recorded, because what is added to it is a millionth as large.
 
 layer: correctness
-mechanism: Larger weights than the initial ones come in calls of the worker, which compute the branch; replays have
-    the initial ones.
+mechanism: Calls of the worker compute the branch; a replay that has small weights does not show it.
 problem: gpu_layer_scale
 expected: wrong_value, suspect, no_gain
 device: gpu

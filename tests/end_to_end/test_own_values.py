@@ -183,7 +183,7 @@ def get_init_inputs():
     [
         ("x + self.scale * self.inner(x)", "torch.addcmul(x, self.inner(x), self.scale)", "correct"),
         ("x + self.scale * self.inner(x)", "x.clone()", "wrong_value"),
-        ("scale", "gain", "suspect"),
+        ("scale", "gain", "correct"),
     ],
 )
 @pytest.mark.quick(1)

@@ -82,7 +82,6 @@ SLOW_CALLS, SLOW_S, SLOWER = 2, 0.1, 3.0  # so many calls, each of that time and
 FURTHER_S, LEAST_FURTHER, MOST_FURTHER, CHEAP_S = 0.25, 4, 32, 0.1
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
-UNSEEN = "weights of the problem are too small to show in the outputs, and the candidate's have other names or shapes"
 
 
 @contextmanager
@@ -151,7 +150,7 @@ class _Checker:
         if index in self._held_steps:
             return self._take_ahead_of_streams(index)
         if step.changes_weights and self._weights not in ("identical", "loaded"):
-            return _Failure(Outcome.SUSPECT, UNSEEN, "weights") if self._reference.hides_weights else None
+            return None
         return next(filter(None, map(self._try, self._exercises.take(index))), None)
 
     def _is_slow(self) -> bool:

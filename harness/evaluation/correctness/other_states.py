@@ -176,11 +176,11 @@ def list_scalable(model: nn.Module) -> list[str]:
     return [name for name, weights in model.named_parameters(remove_duplicate=False) if can_scale(weights)]
 
 
-def scale(weights: Tensor, generator: torch.Generator, *, replaces: bool = False) -> None:
-    """In place. With `replaces` the weights become the factors."""
+def scale(weights: Tensor, generator: torch.Generator) -> None:
+    """In place."""
     for part in split_parts(without_repeats(weights)):
         factors = torch.rand(part.shape, generator=generator, device=part.device).mul_(MOST - LEAST).add_(LEAST)
-        part.copy_(factors.to(part.dtype) if replaces else part * factors.to(part.dtype))
+        part.copy_(part * factors.to(part.dtype))
 
 
 def scale_state(

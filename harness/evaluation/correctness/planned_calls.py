@@ -143,7 +143,6 @@ def plan_calls(
     changes_state: bool,
     source: random.Random,
     derived: Sequence[DerivedKind] = (),
-    hides_weights: bool = False,
 ) -> tuple[PlannedCalls, ...]:
     """Begin with the problem's own inputs. Other kinds and repetitions follow in secret order, then other declared
     properties and a last repetition.
@@ -152,16 +151,16 @@ def plan_calls(
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
     others += ([RERUN] * (RERUNS - 1) + [ALTERED] * ALTERED_CALLS) * is_small + [FRESH] * kinds.count(GIVEN)
     source.shuffle(others)
-    properties = _list_properties(problem, changes_state=changes_state, hides_weights=hides_weights)
+    properties = _list_properties(problem, changes_state=changes_state)
     return (*[FRESH] * TRIALS, *others, *properties, RERUN)
 
 
-def _list_properties(problem: Problem, *, changes_state: bool, hides_weights: bool = False) -> tuple[PlannedCalls, ...]:
+def _list_properties(problem: Problem, *, changes_state: bool) -> tuple[PlannedCalls, ...]:
     """Return the steps of properties that the problem declares or has."""
     wanted = {
         CALLS_IN_A_ROW: changes_state,
         NEARBY_SHAPE: problem.dynamic_shapes,
-        OTHER_WEIGHTS: problem.dynamic_weights or hides_weights,
+        OTHER_WEIGHTS: problem.dynamic_weights,
     }
     return tuple(step for step, is_wanted in wanted.items() if is_wanted)
 
@@ -199,7 +198,6 @@ class Exercises(CallMaker):
                 changes_state=changes_state,
                 source=self.source,
                 derived=derived,
-                hides_weights=reference.hides_weights,
             )
         else:
             if reference.call_s > SMALL_CALL_S:

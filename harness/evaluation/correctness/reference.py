@@ -30,7 +30,6 @@ from harness.evaluation.correctness.reference_checks import (
     contain_memory,
     does_succeed,
     find_format_bits,
-    find_largest,
     find_largest_output,
     has_only_numbers,
     have_changed,
@@ -104,7 +103,6 @@ ENTRY = "Model"
 SMALL_CALL_S = 0.05
 CHANGED_ONE_IN = 4  # timed calls
 ROW_STEPS = 4  # calls in a row
-NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 OTHER_SHARE = 0.8  # of timed calls that begin with weights of another seed: those with known ones do not count
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
@@ -187,12 +185,6 @@ class Reference:
     @property
     def changes_state(self) -> bool:
         return bool(self.changing)
-
-    @property
-    def hides_weights(self) -> bool:
-        """True if a nonzero parameter is so small that the outputs may not show its effect."""
-        values = (self.state[name] for name, _ in self.model.named_parameters() if name in self.state)
-        return any(value.is_floating_point() and 0 < find_largest(value) < NEGLIGIBLE for value in values)
 
     @property
     def requires_same_bits(self) -> bool:

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError
 from harness.evaluation.correctness.other_states import can_scale, may_index, scale, scale_state
-from harness.evaluation.correctness.reference import NEGLIGIBLE, Reference
-from harness.evaluation.correctness.reference_checks import find_largest, has_only_numbers
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,
@@ -74,8 +74,7 @@ def make_other_weights(reference: Reference, seed: int, *, partly: bool = False)
 
 def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | None:
     """Use host memory, since a third model may not fit on the device. Scale parameters by up to 25 % per element, which
-    breaks copies, norms and angles that a constructor makes. Negligible parameters that do not depend on the seed, such
-    as a branch's factor of a millionth, become about 1.
+    breaks copies, norms and angles that a constructor makes.
     """
     model = reference.loaded.make_model(seed, reference.device.torch_device)
     generator = torch.Generator(device=reference.device.torch_device).manual_seed(seed)
@@ -83,8 +82,7 @@ def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | No
     with _may_write(model):
         for name, parameter in model.named_parameters():
             if name in state and can_scale(parameter):
-                is_given = torch.equal(parameter, reference.state[name])
-                scale(parameter.detach(), generator, replaces=is_given and find_largest(parameter) < NEGLIGIBLE)
+                scale(parameter.detach(), generator)
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None
     return {name: tensor.to(HOST) for name, tensor in state.items()}

@@ -84,6 +84,32 @@ def test_they_depend_on_the_seed_and_not_on_names_or_shapes():
     assert not torch.equal(construct(2)[0].weight, model.weight)
 
 
+def test_small_constants_with_gradients_become_about_1():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.one = (nn.Parameter(torch.full((6,), value)) for value in (-1e-6, 1.0))
+            self.other = nn.Parameter(torch.full((6,), 1e-5))
+            self.register_buffer("out_scale", torch.full((6,), 1e-6))
+
+    constants = ConstantWeights(1)
+    with constants.replaced():
+        model = Scaled()
+    constants.replace_in(model)
+    assert (model.scale >= -1.5).all()
+    assert (model.scale <= -0.5).all()
+    assert torch.equal(model.out_scale, torch.full((6,), 1e-6))
+    assert len({tuple(one.tolist()) for one in (model.scale.abs(), model.one, model.other)}) == 3
+    assert set(constants.list_kinds(model)) == {(6, float(torch.tensor(value))) for value in (-1e-6, 1.0, 1e-5)}
+
+
+def test_a_candidate_may_keep_a_small_weight_as_a_buffer():
+    kept = nn.Module()
+    kept.register_buffer("gain", torch.full((6,), 1e-6))
+    search(kept, kinds=((6, float(torch.tensor(1e-6))),))
+    assert (kept.gain >= 0.5).all()
+
+
 def test_constants_of_other_sizes_than_the_references_stay():
     model, _ = construct(1, kinds=[(5, 1.0)])
     assert torch.equal(model.norm.weight, torch.ones(6))
