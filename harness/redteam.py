@@ -7,7 +7,7 @@ is read without executing it. A full run without deviations earns a certificate.
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import cache
@@ -89,13 +89,6 @@ class CorpusResult:
     @property
     def as_expected(self) -> bool:
         return self.result in ("caught", "passed", "skipped")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedTeamSettings:
-    local: LocalSettings = field(default_factory=LocalSettings)
-    limits: TimeLimits = LIMITS
-    plan: TimingPlan = PLAN
 
 
 def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
@@ -217,14 +210,16 @@ def _read_problem(problems: Path, name: str) -> Problem:
 class RedTeam:
     """A context manager that ends its processes."""
 
-    def __init__(self, settings: RedTeamSettings) -> None:
-        emulated = replace(settings, local=replace(settings.local, device=EMULATED))
-        limits = replace(settings.limits, first_call_s=max(settings.limits.first_call_s, FIRST_CALL_S))
+    def __init__(self, settings: LocalSettings, limits: TimeLimits = LIMITS, plan: TimingPlan = PLAN) -> None:
+        # Without noise floors it is stricter, and on a CPU saves the A/A runs of every baseline.
+        timed = replace(settings, limits=limits, plan=plan, fidelity="full", measure_noise=False)
+        untimed = replace(timed, fidelity="correctness")
+        patient = replace(limits, first_call_s=max(limits.first_call_s, FIRST_CALL_S))
         self._executors = {
-            "compiling": LocalExecutor(_local_settings(replace(settings, limits=limits), timed=False)),
-            "untimed": LocalExecutor(_local_settings(settings, timed=False)),
-            EMULATED: LocalExecutor(_local_settings(emulated, timed=False)),
-            "timed": LocalExecutor(_local_settings(settings, timed=True)),
+            "compiling": LocalExecutor(replace(untimed, limits=patient)),
+            "untimed": LocalExecutor(untimed),
+            EMULATED: LocalExecutor(replace(untimed, device=EMULATED)),
+            "timed": LocalExecutor(timed),
         }
 
     def __enter__(self) -> Self:
@@ -272,16 +267,6 @@ def _find_executor(file: CorpusFile) -> str:
     if LANGUAGES[file.language].is_slow_to_start and not file.timed:
         return "compiling"
     return "timed" if file.timed else "untimed"
-
-
-def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
-    return replace(
-        settings.local,
-        limits=settings.limits,
-        plan=settings.plan,
-        fidelity="full" if timed else "correctness",
-        measure_noise=False,  # stricter, and on a CPU saves the A/A runs of every baseline
-    )
 
 
 def _make_task(file: CorpusFile) -> Task:

@@ -212,10 +212,10 @@ def red_team(
 
     Example: harness red-team --only 'attacks/forged*'
     """
-    from harness.redteam import RedTeam, RedTeamSettings, choose_files, read_corpus
+    from harness.redteam import RedTeam, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(corpus)), only)
-    with RedTeam(RedTeamSettings(local=settings)) as team:
+    with RedTeam(settings) as team:
         earns = corpus is None and only is None
         before = _describe_devices(team) if earns else []
         results = _evaluate(team, files)

@@ -67,11 +67,14 @@ AnswerBuild = Callable[[BuildRequest], BuildResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltAhead:
-    """`compiled`: files of compilers in the worker, base64 by path, untrusted. `hung`: it timed out while loading."""
+    """`compiled`: files of compilers in the worker, base64 by path, untrusted. `hung`: it timed out while loading.
+    `packed`: archives of another node's builds.
+    """
 
     builds: dict[str, BuildResult] = field(default_factory=dict)
     compiled: dict[str, str] = field(default_factory=dict)
     hung: bool = False
+    packed: dict[str, bytes] = field(default_factory=dict)
 
 
 NOTHING_AHEAD = BuiltAhead()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,15 +26,14 @@ CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and m
 @dataclass(slots=True, kw_only=True)
 class Job:
     """`losses` are reasons of device losses that a program may have caused. `upcoming` are waiting tasks of the same
-    client. `packed` are archives of another node's builds. Work ahead of a job that is not `is_prepared` would shorten
-    its evaluation. Later submissions have higher numbers.
+    client. Work ahead of a job that is not `is_prepared` would shorten its evaluation. Later submissions have higher
+    numbers.
     """
 
     task: Task
     number: int = field(default_factory=count().__next__)
     future: Future[Evaluation] = field(default_factory=Future)
     ahead: BuiltAhead = NOTHING_AHEAD
-    packed: Mapping[str, bytes] = field(default_factory=dict)
     is_prepared: bool = True
     losses: list[str] = field(default_factory=list)
     upcoming: tuple[Task, ...] = ()

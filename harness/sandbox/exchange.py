@@ -49,26 +49,11 @@ EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says
 BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
 
 Expected = WorkerRequest | WorkerReply
-# The worker's step by the expected answer, where the request's name does not say it.
+# Requests and replies of other names belong to these steps.
 STEPS: dict[Expected, str] = {
     WorkerRequest.SETTLE: "start",
-    WorkerRequest.WINDOW: "call",
-    WorkerReply.ARMED: "call",
-    WorkerReply.DISARMED: "call",
-    WorkerReply.CALLED: "call",
-    WorkerRequest.STORE: "call",
-    WorkerRequest.RECORD: "recording a call",
-    WorkerRequest.EXPORT: "sharing outputs",
-    WorkerRequest.DUMP_STATE: "reading weights",
-    WorkerRequest.LOAD_STATE: "loading weights",
-    WorkerRequest.HOLD_STATE: "looking up state",
-    WorkerRequest.PIN: "keeping outputs",
-    WorkerRequest.READ_COMPILED: "reading compiled files",
-    WorkerRequest.COLLECT: "collecting",
-    WorkerRequest.PROFILE: "profiling",
-    WorkerRequest.DESCRIBE_ABLATION: "describing the ablation",
-    WorkerRequest.CONFIGURE_EMULATORS: "configuring emulators",
-    WorkerRequest.TAKE_KERNEL_FINDINGS: "reporting kernel findings",
+    **dict.fromkeys((WorkerRequest.WINDOW, WorkerRequest.STORE), "call"),
+    **dict.fromkeys((WorkerReply.ARMED, WorkerReply.DISARMED, WorkerReply.CALLED), "call"),
 }
 TIMEOUTS = {
     "start": "the program was not imported within {:g} s (--load-timeout)",
@@ -254,7 +239,7 @@ def require_kind(answer: dict[str, Any], expected: Expected, failure: Outcome = 
 
 
 def _name_step(expected: Expected) -> str:
-    return STEPS.get(expected, expected.value)
+    return STEPS.get(expected, expected.value.replace("_", " "))
 
 
 MAX_SOURCE_CHARACTERS = 8 * 1024 * 1024  # of one extension

@@ -51,16 +51,15 @@ def team(build_cache, tmp_path_factory):
     from harness.domain.options import TimeLimits
     from harness.executors.settings import LocalSettings
     from harness.hardware.host import list_gpus
-    from harness.redteam import RedTeam, RedTeamSettings
+    from harness.redteam import RedTeam
 
     limits = TimeLimits(load_s=30.0, first_call_s=5.0, call_s=5.0)
-    settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=PLAN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("lock")))
         patch.setattr("tempfile.tempdir", None)  # read again from TMPDIR: devices are locked there
         if not list_gpus():
             patch.setenv("CUDA_HOME", "none")  # nvcc takes a minute of CPU time for each emulated program
-        with RedTeam(settings) as opened:
+        with RedTeam(LocalSettings(cache=build_cache), limits, PLAN) as opened:
             yield opened
 
 
@@ -268,14 +267,14 @@ def make_evaluation(outcome, verdict, speedup):
 def evaluate_some(tmp_path, monkeypatch):
     """Evaluates files of the corpus with a new executor, which keeps what it knows in the test's folder."""
     from harness.executors.settings import LocalSettings
-    from harness.redteam import RedTeam, RedTeamSettings, read_file
+    from harness.redteam import RedTeam, read_file
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
 
     def evaluate(*names):
         results = []
-        with RedTeam(RedTeamSettings(local=LocalSettings(cache=tmp_path))) as team:
+        with RedTeam(LocalSettings(cache=tmp_path)) as team:
             team.evaluate([read_file(CORPUS / f"{name}.py", CORPUS) for name in names], results.append)
         return results
 

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -49,12 +49,6 @@ class Broken:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    ahead: BuiltAhead = NOTHING_AHEAD
-    packed: dict[str, bytes] = field(default_factory=dict)
-
-
 class NodeExecutor(Executor, Protocol):
     def submit(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Future[Evaluation]: ...
 
@@ -91,10 +85,10 @@ class DeviceActor:
         toolchain = probe_toolchain(self._settings.architecture)
         return Opened(facts=facts[0], node=self._node, architecture=toolchain.architecture)
 
-    def evaluate(self, task: Task, built: Built) -> Evaluation | Broken:
+    def evaluate(self, task: Task, ahead: BuiltAhead) -> Evaluation | Broken:
         assert self._executor is not None
         try:
-            future = self._executor.submit(task, unpack(built, self._settings.cache or default_cache_folder()))
+            future = self._executor.submit(task, unpack(ahead, self._settings.cache or default_cache_folder()))
             evaluation = future.result()
         except DeviceError as error:
             return Broken(reason=str(error))
@@ -107,20 +101,20 @@ class DeviceActor:
             self._executor.close()
 
 
-def build_ahead(settings: LocalSettings, task: Task) -> Built:
+def build_ahead(settings: LocalSettings, task: Task) -> BuiltAhead:
     evaluators = _find_evaluators(settings)
     with hold_cores_to_build():
         ahead = evaluators.build_ahead(task)
-    return Built(ahead=ahead, packed=pack_builds(settings.cache or default_cache_folder(), ahead.builds))
+    return replace(ahead, packed=pack_builds(settings.cache or default_cache_folder(), ahead.builds))
 
 
-def unpack(built: Built, cache: Path) -> BuiltAhead:
-    unpack_builds(cache, built.packed)
+def unpack(ahead: BuiltAhead, cache: Path) -> BuiltAhead:
+    unpack_builds(cache, ahead.packed)
     builds = {}
-    for key, build in built.ahead.builds.items():
+    for key, build in ahead.builds.items():
         library = build.extension and str(find_entry(cache, key) / Path(build.extension).name)
         builds[key] = replace(build, extension=library)
-    return replace(built.ahead, builds=builds)
+    return replace(ahead, builds=builds, packed={})
 
 
 def share_cores(cores: set[int], index: int, count: int) -> set[int]:

@@ -18,7 +18,6 @@ from typing import Any, Self
 from harness.domain import EMULATED, DeviceError, Evaluation, HarnessError, Language, Outcome, UsageError
 from harness.executors.cluster.connection import (
     Broken,
-    Built,
     ClusterSettings,
     DeviceActor,
     Opened,
@@ -173,10 +172,9 @@ class RayExecutor:
             settings = replace(self._settings, architecture=architecture)
             with self._nodes.hold_builder() as node:
                 build = self._build.options(scheduling_strategy=on_node(node)).remote(settings, job.task)
-                built: Built = self._ray.get(build)
-            job.ahead, job.packed = built.ahead, built.packed
+                job.ahead = self._ray.get(build)
             with self._lock:
-                self._build_counts += Counter(one.status for one in built.ahead.builds.values())
+                self._build_counts += Counter(one.status for one in job.ahead.builds.values())
         except Exception as error:  # noqa: BLE001 - every future must end
             if not isinstance(error, self._ray.exceptions.RayError):
                 job.fail(error)
@@ -258,7 +256,7 @@ class ClusterDevice:
 
     def evaluate(self, job: Job) -> Evaluation:
         try:
-            reference = self._actor.evaluate.remote(job.task, Built(ahead=job.ahead, packed=dict(job.packed)))
+            reference = self._actor.evaluate.remote(job.task, job.ahead)
             answer: Evaluation | Broken = self._ray.get(reference)
         except self._ray.exceptions.RayActorError as error:
             raise DeviceLost(describe_error(error)) from error

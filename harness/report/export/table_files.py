@@ -5,8 +5,7 @@ Column order is stable; new columns are appended. Parquet files need pyarrow, th
 
 import csv
 import fcntl
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -42,11 +41,14 @@ def write_csvs(
     """Keep the old files and raise StoreError if unwritable. Manifests in `generated_dir` list requested problems."""
     try:
         # Reading and replacing under one lock, so that concurrent commands cannot write an older listing last.
-        with _lock_folder(results_dir):
+        with (results_dir / ".csv.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             rows = list(store.rows())
             ranking = rank_stored(rows, generated_dir=generated_dir)
-            _replace_file(results_dir / EVALUATIONS_CSV, format_evaluations(rows))
-            _replace_file(results_dir / LEADERBOARD_CSV, format_leaderboard(ranking))
+            texts = {EVALUATIONS_CSV: format_evaluations(rows), LEADERBOARD_CSV: format_leaderboard(ranking)}
+            for name, text in texts.items():
+                with replacing(results_dir / name) as partial:
+                    partial.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise StoreError(
             f"cannot write the CSV files in {results_dir}: {error}; all evaluations are stored in {store.path}: "
@@ -93,18 +95,6 @@ def _format_columns(header: Sequence[str], columns: Sequence[list[Any]]) -> str:
 def _make_cells(values: list[Any]) -> list[Any]:
     unsafe = {text: cell for text in set(values) if isinstance(text, str) and (cell := make_cell(text)) != text}
     return [unsafe.get(value, value) for value in values] if unsafe else values
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    with (folder / ".csv.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _replace_file(path: Path, text: str) -> None:
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="")
 
 
 def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path) -> None:

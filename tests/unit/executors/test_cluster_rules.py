@@ -6,9 +6,8 @@ import pytest
 
 from harness.builder.cache import find_entry, pack_builds, unpack_builds
 from harness.doctor.cluster_nodes import explain
-from harness.domain import BuildResult
-from harness.evaluation.model_workers import BuiltAhead
-from harness.executors.cluster.connection import Built, Versions, share_cores, unpack
+from harness.domain import BuildResult, BuiltAhead
+from harness.executors.cluster.connection import Versions, share_cores, unpack
 
 KEY = "ab" * 32
 VERSIONS = Versions(harness="1.0", package="p", torch="2.15", python="3.11.7")
@@ -29,7 +28,7 @@ def test_library_built_on_one_node_is_cached_on_another(tmp_path):
     (entry / "library.so").write_bytes(b"\x7fELF")
     (entry / "log.txt").write_text("a log")
     result = BuildResult(key=KEY, status="built", extension=str(entry / "library.so"), log="", duration_s=3.0)
-    built = Built(ahead=BuiltAhead(builds={KEY: result}), packed=pack_builds(there, [KEY, "not kept"]))
+    built = BuiltAhead(builds={KEY: result}, packed=pack_builds(there, [KEY, "not kept"]))
     moved = unpack(built, here).builds[KEY]
     assert moved == replace(result, extension=str(find_entry(here, KEY) / "library.so"))
     assert find_entry(here, KEY).joinpath("library.so").read_bytes() == b"\x7fELF"
