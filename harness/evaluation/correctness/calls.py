@@ -99,9 +99,11 @@ class CallMaker:
         """Return the reference with kinds for timed calls. Call after all calls were made. What one kind reveals, such
         as a mask without marks, others may have, too.
         """
-        usual = [kind for kind, fit in self._fit.items() if kind.is_timed and MOST_FAILED * fit >= self._failed[kind]]
-        timed = tuple(kind.name for kind in self.reference.derived_kinds if kind in usual)
-        return replace(self.reference, timed_steps=timed, failing_steps=frozenset(timed if self._failed else ()))
+        fit = [kind for kind in self.reference.derived_kinds if MOST_FAILED * self._fit[kind] >= self._failed[kind]]
+        fit = [kind for kind in fit if self._fit[kind]]
+        timed, untimed = (tuple(kind.name for kind in fit if kind.is_timed is wanted) for wanted in (True, False))
+        failing = frozenset((*timed, *untimed) if self._failed else ())
+        return replace(self.reference, timed_steps=timed, untimed_steps=untimed, failing_steps=failing)
 
     def make(self, kind: InputKind) -> tuple[Exercise, ...]:
         return self._make_derived(kind) if isinstance(kind, DerivedKind) else (self.make_declared(kind),)

@@ -143,6 +143,7 @@ class Reference:
     largest_output: float = math.inf
     terms: Terms | None = None
     timed_steps: tuple[str, ...] = ()
+    untimed_steps: tuple[str, ...] = ()
     failing_steps: frozenset[str] = frozenset()  # of these: the reference may fail on some of their inputs
     later: tuple[dict[str, Tensor], ...] = ()  # states, see `make_later_states`
     dynamic: tuple[str, ...] = ()  # of `changing`: dynamic weights, and what depends on the seed
@@ -216,7 +217,7 @@ class Reference:
     @property
     def replayed_steps(self) -> tuple[str, ...]:
         """Return all: a recorded call need not do what other calls do."""
-        return self.changed_steps + self.compared_steps
+        return self.changed_steps + self.compared_steps + self.untimed_steps if self.plan.stress else ()
 
     def choose_timed_step(self, seed: int) -> str:
         steps = () if seed % CHANGED_ONE_IN else self.replayed_steps

@@ -42,7 +42,7 @@ class Sparse(DerivedKind):
 
     name = "sparse"
     by_peak = makes_terms_alike = True
-    is_timed = False  # timed outputs are compared element by element
+    is_timed = False  # zeros take less power, so that some kernels are faster; in replays only the outputs count
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         is_usable = is_continuous(traits) and not traits.problem.backward
