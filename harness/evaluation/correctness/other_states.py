@@ -34,10 +34,10 @@ IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
 PERIODS = 2**10 * 3**2 * 5**3 * 7  # a multiple of most numbers of calls after which something else is done
 COUNTING = (torch.int64, torch.int32, torch.float32, torch.float64)  # in which that is exact
 PERIODIC = {"remainder", "fmod", "bitwise_and"}  # operators
-LATER_S = 0.5  # for all calls
+LATER_S, LONGEST_S = 0.5, 4.0  # for all calls; for those one after the other
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
-HOST_CALL_S = 0.0025  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
+HOST_CALL_S = 0.01  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
 LEAST, MOST = 0.75, 1.25  # factors
 PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
 
@@ -46,7 +46,7 @@ PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
 def make_later_states(reference: Reference, source: random.Random) -> list[State]:
     """Return states after several calls, the last after as many as possible, so that caches become full: one more call
     succeeds from the last, and two from the others. In one, counters end most periods after two calls. Return none if
-    weights alone change, not two calls succeed in `LATER_S`, or the device has too little memory.
+    weights alone change, not two calls succeed in `LONGEST_S`, or the device has too little memory.
     """
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
@@ -67,7 +67,7 @@ def make_later_states(reference: Reference, source: random.Random) -> list[State
 
     for made in range(MOST_CALLS + 1):
         after = call_from(state, inputs)
-        if after is None or time.monotonic() - began_s > LATER_S:
+        if after is None or time.monotonic() - began_s > (LONGEST_S if len(in_turn) < IN_TURN else LATER_S):
             break
         if made == 0 and reference.dynamic and not _differ(state, after):
             return []  # only weights

@@ -30,7 +30,6 @@ from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import HOST, count_bytes, keep_seed, list_tensors, map_tensors
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
-LATER_S = 0.5  # for the calls before a later state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
