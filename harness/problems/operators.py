@@ -163,7 +163,7 @@ class Terms:
     """Counts of the arithmetic that an output may depend on, over all calls: operators, those that hardware may
     approximate or that lose digits beside 1 (`approximated`: weighted by their errors), logarithms, terms that sums
     add, products among them, and terms that may all err in one direction. With `are_alike`, most terms of a sum may be
-    nearly equal, so that their roundings do not cancel.
+    nearly equal, so that their roundings do not cancel. Without `are_usual` terms may have any size.
     """
 
     operators: int = 0
@@ -174,6 +174,7 @@ class Terms:
     multiplied: int = 0
     truncated: int = 0
     are_alike: bool = False
+    are_usual: bool = True
 
     @property
     def has_sums(self) -> bool:

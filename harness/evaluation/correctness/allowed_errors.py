@@ -8,8 +8,9 @@ M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours
 the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
 in (`fill_values`) count as zero in these means. M also covers conditioning where it is known (`TruthLeaf.spread`): the
 change of T by one rounding of inputs and weights, divided by that rounding; and the change of R by roundings of all
-intermediate results, in 16 bits `FURTHER_ROUNDINGS` times, since programs round other results. Both count as far as
-they exceed `CHAIN` times the root of the number of operators. Gradients cancel where outputs do not: those of a softmax
+intermediate results, in 16 bits `FURTHER_ROUNDINGS` times, since programs round other results. The latter, and moves in
+one direction, count as far as they exceed `CHAIN` times the root of the number of operators: they change powers of x,
+too. Gradients cancel where outputs do not: those of a softmax
 with one large value are differences of equal terms, exactly zero in one form of the same work only.
 
 E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
@@ -39,7 +40,8 @@ Exceptions:
   move by `NEARBY`, divided by it. So is a difference of large values that nearly cancel, but not a small value that
   comes from small ones.
 - A logarithm of a sum near 1 has the roundings of the sum: where the reference takes logarithms, elements are not lost
-  by less than `LOGARITHM_EPS`, if values are as large.
+  by less than `BESIDE_ONE_EPS`, if values are as large. So it is with functions, as with a tanh by a sigmoid, for
+  inputs of other than usual sizes, since closed gates make most values small.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
 - Where inputs may make most terms of a sum nearly equal (`Terms.are_alike`), their roundings do not cancel: n of them
@@ -70,7 +72,7 @@ LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE, LOST_BY_FUNCTIONS, LOST_BY_CHANCE = 0.05, 1e-3, 2e-4
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
-LOGARITHM_EPS = 4
+BESIDE_ONE_EPS = 4
 EQUAL_TERMS = 2e-3
 # Conditioning is looked for, with given inputs, where errors are at most so many times the allowed one, or where so few
 # elements are wrong, as by values that are rounded to whole numbers.
@@ -119,7 +121,7 @@ def find_floor(dtype: torch.dtype, terms: Terms | None) -> Floor:
     floor = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
     if terms is not None and terms.are_alike:
         return Floor(floor.atol, max(floor.rtol, min(terms.added * torch.finfo(dtype).eps / 4, EQUAL_TERMS)))
-    if terms is None or dtype is not torch.float32:
+    if terms is None or not terms.are_usual or dtype is not torch.float32:
         return floor
     random, systematic = explain_errors(dtype, terms)
     return Floor(floor.atol, min(floor.rtol, LARGEST * (random + systematic)))
@@ -127,7 +129,8 @@ def find_floor(dtype: torch.dtype, terms: Terms | None) -> Floor:
 
 def count_lost(elements: int, terms: Terms | None) -> float:
     """Return how many elements may be lost."""
-    return elements * (LOST_SHARE if terms is None or terms.has_sums or terms.are_alike else LOST_BY_FUNCTIONS)
+    is_usual = terms is not None and terms.are_usual and not terms.has_sums
+    return elements * (LOST_BY_FUNCTIONS if is_usual else LOST_SHARE)
 
 
 def count_lost_by_chance(elements: int) -> float:

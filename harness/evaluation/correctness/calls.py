@@ -232,7 +232,7 @@ def add_spread(
         if least and not reference.traits.keeps_all:
             continue
         sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
-        find = _find_reach if least else partial(_widen_spread, chain=chain)
+        find = _find_reach if least else partial(_widen_spread, chain=chain if seed is None else 0.0)
         widen = partial(find, moved_by=max([*sizes, least]))
         takes = partial(_takes_spread, reference.traits, with_steps=not least)
         move = partial(perturb, seed=seed, roundings=roundings, least=least)

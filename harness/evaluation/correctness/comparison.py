@@ -169,14 +169,13 @@ def _is_surely_close(
     if fills.has_special or not fills.size < MOST_SIZE:
         return torch.equal(found, own)
     terms = None if tolerance.is_fixed or own.dtype not in RATED else terms
+    is_rated = terms is not None and terms.are_usual
     floor = choose_floor(own.dtype, tolerance, terms, copies=copies)
     least = (floor.atol + (0.0 if copies else fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * floor.rtol)) / 5
-    failed, lost, squares = _measure_errors(
-        own, found, floor.rtol / 5, least, fills, alone=copies, rates=terms is not None
-    )
+    failed, lost, squares = _measure_errors(own, found, floor.rtol / 5, least, fills, alone=copies, rates=is_rated)
     most_lost = count_lost_by_chance(own.numel()) if keeps_all else count_lost(own.numel(), terms)
     is_close = not failed and lost <= most_lost / 2
-    limit = math.inf if terms is None else explain_errors(own.dtype, terms)[0] / 2
+    limit = explain_errors(own.dtype, terms)[0] / 2 if terms is not None and is_rated else math.inf
     return is_close and squares <= limit**2 * own.numel()
 
 

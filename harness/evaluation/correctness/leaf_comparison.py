@@ -12,11 +12,11 @@ from torch import Tensor
 
 from harness.domain import Tolerance
 from harness.evaluation.correctness.allowed_errors import (
+    BESIDE_ONE_EPS,
     BLOCK,
     COPIED_EPS,
     FEW_WRONG,
     LEAF_MEAN_SHARE,
-    LOGARITHM_EPS,
     OUTLIER_LIMIT,
     OUTLIER_SHARE,
     RATED,
@@ -93,7 +93,7 @@ def compare_leaf(
     scale = _measure_reference(leaf, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
     scale = replace(scale, copies=may_copy and leaf.copies_values)
     verdict = _compare_elements(leaf, candidate, tolerance, scale, terms, by_peak=by_peak)
-    if terms is None or terms.are_alike:
+    if terms is None or not terms.are_usual:
         return verdict
     ratio = _rate_whole(leaf, candidate, scale, terms, tolerance)
     verdict = replace(verdict, whole_ratio=ratio)
@@ -180,7 +180,8 @@ def _compare_elements(
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies)
     reaches = () if leaf.reach is None or tolerance.is_fixed else (leaf.reach,)
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
-    rounding = LOGARITHM_EPS * torch.finfo(leaf.reference.dtype).eps * (terms is not None and terms.logarithms > 0)
+    loses_digits = terms is not None and (terms.logarithms > 0 or (terms.functions > 0 and not terms.are_usual))
+    rounding = BESIDE_ONE_EPS * torch.finfo(leaf.reference.dtype).eps * loses_digits
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
     tensors = (leaf.exact, leaf.reference, candidate, *reaches, *leaf.spreads)

@@ -311,9 +311,8 @@ class Reference:
         return are_surely_close(own, outputs, tolerance, self.truths.copied, terms, keeps_all=keeps_all)
 
     def _find_terms(self, kind: InputKind) -> Terms | None:
-        if self.terms is None or not (kind.has_usual_sizes or kind.makes_terms_alike):
-            return None
-        return replace(self.terms, are_alike=kind.makes_terms_alike)
+        is_usual, is_alike = kind.has_usual_sizes, kind.makes_terms_alike
+        return None if self.terms is None else replace(self.terms, are_usual=is_usual, are_alike=is_alike)
 
     def grow(self, outputs: FlatOutputs) -> bool:
         """Return True if outputs are so much larger than those for given inputs that a legitimate program that computes
