@@ -61,7 +61,7 @@ class Peaked(DerivedKind):
         is_usual = is_whole or form != ANY
         vectors = _find_vectors(tensors) if is_usual else []
         if vectors:
-            _raise_one_product(vectors, generator, overflows=form == SPREAD_OUT)
+            _raise_one_product(vectors, generator, overflows=form == SPREAD_OUT, is_whole=is_whole)
             return inputs
         indices = [one for one in list_tensors(inputs) if one.dtype in INTEGERS] if is_usual else []
         for tensor in tensors:
@@ -89,9 +89,9 @@ def _find_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
     return []
 
 
-def _raise_one_product(vectors: Sequence[Tensor], generator: Generator, *, overflows: bool) -> None:
+def _raise_one_product(vectors: Sequence[Tensor], generator: Generator, *, overflows: bool, is_whole: bool) -> None:
     """The products are divided by the square root of the number of their terms, as in attention. Two that overflow are
-    a stride apart, mostly, and at times those of some vectors only; or the exponentials of all become zero.
+    a stride apart, mostly, and at times those of some vectors only; as a whole, all exponentials become zero.
     """
     queries, keys, *values = vectors
     appended = [one for one in values if one.size(-1) == keys.size(-1) and one.numel() < keys.numel()]
@@ -108,7 +108,7 @@ def _raise_one_product(vectors: Sequence[Tensor], generator: Generator, *, overf
     first.fill_(1)
     raised = keys.select(-1, term)
     raised.zero_()
-    if overflows and keys.element_size() > 2 and not draw(3, generator):
+    if overflows and is_whole and keys.element_size() > 2:
         raised.fill_(-round(OVERFLOWING * math.sqrt(terms)))
         return
     if overflows:
