@@ -12,6 +12,8 @@ from harness.protocol.tensor_layout import (
     flatten_value,
     group_equal,
     have_same_nesting,
+    list_leaves,
+    map_leaves,
     place_contiguous,
     rebuild_value,
     storage_bytes,

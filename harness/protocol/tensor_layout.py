@@ -4,8 +4,9 @@ Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, n
 that follow later {"float": i} and {"int": i} (word i), {"long": [i, n]} and {"str": [i, n]} (n words from i on).
 """
 
+import copy
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Self, TypeVar
@@ -141,32 +142,56 @@ def align(offset: int) -> int:
     return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
+def list_leaves(value: Any) -> Iterator[Any]:
+    """Yield values that are no list, tuple or dict, in order."""
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from list_leaves(item)
+    else:
+        yield value
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Named tuples and mappings of other packages keep their type."""
+    if isinstance(value, list):
+        return [map_leaves(item, change) for item in value]
+    if isinstance(value, tuple):
+        items = [map_leaves(item, change) for item in value]
+        return value._make(items) if hasattr(value, "_make") else tuple(items)
+    if type(value) is dict:
+        return {key: map_leaves(item, change) for key, item in value.items()}
+    if isinstance(value, dict):
+        changed = copy.copy(value)
+        for key, item in value.items():
+            changed[key] = map_leaves(item, change)
+        return changed
+    return change(value)
+
+
 def flatten_value(
-    value: object, is_tensor: Callable[[object], bool], depth: int = 0, *, by_name: bool = False
+    value: object, is_tensor: Callable[[object], bool], *, by_name: bool = False
 ) -> tuple[Tree, list[Any]]:
     """`by_name` sorts dicts by key. Raises WireError for an unsupported type."""
-    if depth > MAX_DEPTH:
-        raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
     tensors: list[Any] = []
 
-    def add(item: object) -> Tree:
-        tree, inner = flatten_value(item, is_tensor, depth + 1, by_name=by_name)
-        shifted = _shift(tree, len(tensors))
-        tensors.extend(inner)
-        return shifted
+    def walk(value: object, depth: int) -> Tree:
+        if depth > MAX_DEPTH:
+            raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
+        if is_tensor(value):
+            tensors.append(value)
+            return {"t": len(tensors) - 1}
+        if isinstance(value, (list, tuple)):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return {kind: [walk(item, depth + 1) for item in value]}
+        if isinstance(value, dict):
+            items = [(key if type(key) is int else str(key), item) for key, item in value.items()]
+            ordered = sorted(items, key=lambda item: str(item[0])) if by_name else items
+            return {"dict": [[key, walk(item, depth + 1)] for key, item in ordered]}
+        if isinstance(value, SCALAR_TYPES):
+            return {"v": value}
+        raise WireError(f"a value of type {type(value).__name__} cannot be sent")
 
-    if is_tensor(value):
-        return {"t": 0}, [value]
-    if isinstance(value, (list, tuple)):
-        kind = "tuple" if isinstance(value, tuple) else "list"
-        return {kind: [add(item) for item in value]}, tensors
-    if isinstance(value, dict):
-        items = [(key if type(key) is int else str(key), item) for key, item in value.items()]
-        ordered = sorted(items, key=lambda item: str(item[0])) if by_name else items
-        return {"dict": [[key, add(item)] for key, item in ordered]}, tensors
-    if isinstance(value, SCALAR_TYPES):
-        return {"v": value}, []
-    raise WireError(f"a value of type {type(value).__name__} cannot be sent")
+    return walk(value, 0), tensors
 
 
 def add_state(tree: Tree, tensors: int, names: Sequence[str]) -> Tree:
@@ -181,27 +206,31 @@ def have_same_nesting(one: Tree, other: Tree) -> bool:
 
 
 def _unify_sequences(tree: Tree) -> Tree:
+    return _map_nodes(tree, lambda leaf: leaf, list_as="tuple")
+
+
+def _map_nodes(tree: Tree, change: Callable[[Tree], Tree], *, list_as: str = "list") -> Tree:
+    """Change the leaves."""
     ((kind, value),) = tree.items()
     if kind in ("list", "tuple"):
-        return {"tuple": [_unify_sequences(item) for item in value]}
+        return {kind if kind == "tuple" else list_as: [_map_nodes(item, change, list_as=list_as) for item in value]}
     if kind == "dict":
-        return {"dict": [[key, _unify_sequences(item)] for key, item in value]}
-    return tree
+        return {"dict": [[key, _map_nodes(item, change, list_as=list_as)] for key, item in value]}
+    return change(tree)
 
 
 def take_values(tree: Tree, words: list[int]) -> Tree:
     """Return the tree without its numbers and strings, which are added to `words` of 64 bits. More of them stay."""
-    ((kind, value),) = tree.items()
-    if kind in ("list", "tuple"):
-        return {kind: [take_values(item, words) for item in value]}
-    if kind == "dict":
-        return {"dict": [[key, take_values(item, words)] for key, item in value]}
-    name, packed = _pack_value(value) if kind == "v" else ("", b"")
-    first, count = len(words), len(packed) // 8
-    if not packed or first + count > MOST_WORDS:
-        return tree
-    words.extend(struct.unpack(f"<{count}Q", packed))
-    return {name: first} if name in _FORMATS else {name: [first, count]}
+
+    def take(leaf: Tree) -> Tree:
+        name, packed = _pack_value(leaf["v"]) if "v" in leaf else ("", b"")
+        first, count = len(words), len(packed) // 8
+        if not packed or first + count > MOST_WORDS:
+            return leaf
+        words.extend(struct.unpack(f"<{count}Q", packed))
+        return {name: first} if name in _FORMATS else {name: [first, count]}
+
+    return _map_nodes(tree, take)
 
 
 def _pack_value(value: object) -> tuple[str, bytes]:
@@ -222,17 +251,6 @@ def _unpack_value(name: str, words: Sequence[int]) -> int | str:
     if name == "long":
         return int.from_bytes(packed, "little", signed=True)
     return packed.rstrip(b"\0")[: -len(_END)].decode(errors="replace")
-
-
-def _shift(tree: Tree, by: int) -> Tree:
-    (kind, value), *_ = tree.items()
-    if kind == "t":
-        return {"t": value + by}
-    if kind in ("list", "tuple"):
-        return {kind: [_shift(item, by) for item in value]}
-    if kind == "dict":
-        return {"dict": [[key, _shift(item, by)] for key, item in value]}
-    return tree
 
 
 def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0, *, words: Sequence[int] = ()) -> Any:

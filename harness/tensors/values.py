@@ -1,6 +1,5 @@
 """Traverses nested values with tensors, seeds torch before calls, compares and copies large tensors in slices."""
 
-import copy
 import mmap
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from harness.protocol import count_span, device_memory, group_equal
+from harness.protocol import count_span, device_memory, group_equal, list_leaves, map_leaves
 
 
 class SeededInputs(tuple[Any, ...]):
@@ -63,32 +62,6 @@ def read_generators(device: torch.device) -> tuple[Tensor, ...]:
 
 def have_advanced(before: Sequence[Tensor], device: torch.device) -> bool:
     return not all(torch.equal(one, other) for one, other in zip(before, read_generators(device), strict=True))
-
-
-def list_leaves(value: Any) -> Iterator[Any]:
-    """Yield values that are no list, tuple or dict, in order."""
-    if isinstance(value, list | tuple | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from list_leaves(item)
-    else:
-        yield value
-
-
-def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Named tuples and mappings of other packages keep their type."""
-    if isinstance(value, list):
-        return [map_leaves(item, change) for item in value]
-    if isinstance(value, tuple):
-        items = [map_leaves(item, change) for item in value]
-        return value._make(items) if hasattr(value, "_make") else tuple(items)
-    if type(value) is dict:
-        return {key: map_leaves(item, change) for key, item in value.items()}
-    if isinstance(value, dict):
-        changed = copy.copy(value)
-        for key, item in value.items():
-            changed[key] = map_leaves(item, change)
-        return changed
-    return change(value)
 
 
 def list_tensors(value: Any) -> list[Tensor]:

@@ -21,7 +21,7 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
 
-from harness.protocol import count_span
+from harness.protocol import count_span, list_leaves, map_leaves
 
 CUSTOM_RANGE = "own::"
 CALL_RANGE = "harness::call"
@@ -256,7 +256,8 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
         pairs.append((tensor, _copy_with_strides(tensor.detach())))
         return pairs[-1][1]
 
-    result = function(*_map_tensors(args, make_copy), **_map_tensors(kwargs, make_copy))
+    args, kwargs = _map_tensors((args, kwargs), make_copy)
+    result = function(*args, **kwargs)
     for original, worked_on in pairs:
         if not torch.equal(original.reshape(-1).view(torch.uint8), worked_on.reshape(-1).view(torch.uint8)):
             original.copy_(poison(original))
@@ -282,17 +283,13 @@ def poison(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, (list, tuple)):
-        items = [_map_tensors(item, change) for item in value]
-        if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple
-            return type(value)(*items)
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict):
-        return {key: _map_tensors(item, change) for key, item in value.items()}
-    wrapped = _find_wrapped(value)
-    return value if wrapped is None else _wrap_again(value, change(wrapped))
+    def change_leaf(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return change(leaf)
+        wrapped = _find_wrapped(leaf)
+        return leaf if wrapped is None else _wrap_again(leaf, change(wrapped))
+
+    return map_leaves(value, change_leaf)
 
 
 def _find_wrapped(value: Any) -> torch.Tensor | None:
@@ -309,14 +306,9 @@ def _wrap_again(wrapper: Any, tensor: torch.Tensor) -> Any:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        wrapped = _find_wrapped(value)
-        yield value if wrapped is None else wrapped
+    for leaf in list_leaves(value):
+        wrapped = _find_wrapped(leaf)
+        yield leaf if wrapped is None else wrapped
 
 
 def _holds_tensor(value: Any) -> bool:

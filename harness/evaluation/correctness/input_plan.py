@@ -22,8 +22,8 @@ from harness.problems.inputs.tensors import PATTERNS, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch, Terms, name_operator
-from harness.protocol import KEPT_CALLS
-from harness.tensors.values import list_leaves, list_tensors
+from harness.protocol import KEPT_CALLS, list_leaves
+from harness.tensors.values import list_tensors
 
 RERUNS = 3  # repetitions of earlier calls, where calls cost little; else 1
 OTHER_SEED = 1  # of inputs that are compared with the given ones

@@ -28,6 +28,7 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import LoadedProblem
+from harness.protocol import list_leaves
 from harness.sandbox.devices import Device
 from harness.sandbox.memory_limits import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.worker_client import describe
@@ -39,7 +40,6 @@ from harness.tensors.values import (
     count_bytes,
     cut_slices,
     has_same_bits,
-    list_leaves,
     list_memory,
     list_tensors,
     read_version,

@@ -29,7 +29,7 @@ from harness.problems.inputs.tensors import (
 )
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import INTEGERS
-from harness.tensors.values import map_leaves
+from harness.protocol import map_leaves
 
 FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
 POWERS = (0.25, 1.0, 4.0)  # of the positions of sorted values

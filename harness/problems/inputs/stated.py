@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.domain import InputContract
 from harness.problems.contracts import choose
-from harness.tensors.values import list_leaves
+from harness.protocol import list_leaves
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

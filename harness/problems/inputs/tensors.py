@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from harness.protocol import count_span
+from harness.tensors.values import list_tensors
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MASKED = -1e4  # or less is added to scores that do not count
@@ -116,13 +117,9 @@ def separate_equal(value: object, *, swaps: bool) -> None:
 
 
 def floating_tensors(value: object) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        if value.is_floating_point() and value.numel():
-            tensor = value.detach()
-            yield without_repeats(tensor if tensor.dim() else tensor.view(1))
-    elif isinstance(value, list | tuple | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from floating_tensors(item)
+    for tensor in list_tensors(value):
+        if tensor.is_floating_point() and tensor.numel():
+            yield without_repeats(tensor.detach() if tensor.dim() else tensor.detach().view(1))
 
 
 def without_repeats(tensor: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from harness.domain import InputContract, Problem
 from harness.problems.inputs.tensors import PATTERNS, choose_part, draw, floating_tensors, is_dense, split_for_device
 from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
-from harness.tensors.values import list_leaves
+from harness.protocol import list_leaves
 
 ANY = InputContract()
 KEPT_DIGITS = 7

@@ -165,10 +165,10 @@ def _watch(function: Callable[..., Any], keep: Keep, *, returns_on_gpu: bool) ->
                 is_all_on_gpu = False
                 return lent.enter_context(_lend(tensor, keep)) if _has_memory(tensor) else tensor
 
-            named = {name: map_tensors(lend, value) for name, value in kwargs.items()}
-            result = function(*map_tensors(lend, args), **named)
+            args, kwargs = map_tensors(lend, (args, kwargs))
+            result = function(*args, **kwargs)
         if returns_on_gpu and is_all_on_gpu:
-            mark_as_gpu(find_tensors((result,)))
+            mark_as_gpu(find_tensors(result))
         return result
 
     return call

@@ -12,6 +12,8 @@ import torch.utils._device as default_device
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
+from harness.protocol import list_leaves, map_leaves
+
 GPU, HOST = torch.device("cuda", 0), torch.device("cpu")
 _MARK, _PINNED = "_harness_lies_on", "_harness_is_pinned"
 _EMPTY = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"))
@@ -86,8 +88,7 @@ class TensorsOnGpu(TorchFunctionMode):
             given["device"] = HOST if names_gpu(wanted) else wanted
         location = _choose_device(func, wanted, args, given)
         if name in _IN_FLOAT32 and torch.is_autocast_enabled("cuda"):
-            args = map_tensors(_to_float32, args)
-            given = {key: map_tensors(_to_float32, one) for key, one in given.items()}
+            args, given = map_tensors(_to_float32, (args, given))
         result = func(*args, **given)
         if of_tensor and func in (torch.as_tensor, torch.asarray):
             return self._move(args[0], result, location or _device_of(args[0]))
@@ -150,7 +151,7 @@ class TensorsOnGpu(TorchFunctionMode):
     def _mark(self, result: Any, location: torch.device | None) -> None:
         """Keep an existing mark: the operation wrote into that tensor."""
         if location is not None:
-            for tensor in find_tensors((result,)):
+            for tensor in find_tensors(result):
                 if tensor.__dict__.setdefault(_MARK, location) is GPU:
                     _tell_watchers(tensor)
 
@@ -257,20 +258,12 @@ def map_default_device() -> None:
     default_device.DeviceContext.__torch_function__ = construct  # type: ignore[method-assign]
 
 
-def find_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from find_tensors(value)
-        elif isinstance(value, dict):
-            yield from find_tensors(value.values())
+def find_tensors(value: Any) -> Iterator[torch.Tensor]:
+    return (leaf for leaf in list_leaves(value) if isinstance(leaf, torch.Tensor))
 
 
 def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    return type(value)(map_tensors(change, one) for one in value) if type(value) in (list, tuple) else value
+    return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, torch.Tensor) else leaf)
 
 
 def _to_float32(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.rare import Draws
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import NO_USE, OperatorCalls
-from harness.tensors.values import list_leaves
+from harness.protocol import list_leaves
 
 RARE, GENERAL = find_kind("rare"), find_kind("general")
 PROBLEM = Problem(name="p", suite="s", source="")
