@@ -48,7 +48,8 @@ class InputContract:
     along `dim`. `distinct` values differ within a row.
 
     Of inputs that were seen: `is_constant` if two draws are equal, `is_related` if elements are not drawn
-    independently, `has_pattern` if floating values are constant or whole, though others are allowed.
+    independently, `has_pattern` if floating values are constant or whole, though others are allowed, `is_implied` if
+    bounds are the range of functions that made the values.
     """
 
     kind: str = "real"
@@ -63,6 +64,7 @@ class InputContract:
     is_constant: bool = False
     is_related: bool = False
     has_pattern: bool = False
+    is_implied: bool = False
 
     def __str__(self) -> str:
         return f"{self.argument} may be {self.describe()}"
@@ -85,8 +87,17 @@ class InputContract:
 
     @property
     def has_free_sizes(self) -> bool:
-        """False within inferred bounds, which are not known to be the right ones."""
-        return self.is_free and (self.is_stated or not self.is_bounded)
+        """False within bounds that are not known to be the right ones."""
+        return self.is_free and (self.has_known_bounds or not self.is_bounded)
+
+    @property
+    def has_known_bounds(self) -> bool:
+        return self.is_stated or self.is_implied
+
+    @property
+    def has_free_scale(self) -> bool:
+        """True if positive factors leave values in their range."""
+        return self.has_free_sizes and self.low in (None, 0) and self.high is None
 
     @property
     def may_be_refilled(self) -> bool:

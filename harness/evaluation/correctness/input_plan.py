@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -23,7 +23,9 @@ from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorCalls, OperatorUse, OperatorWatch, Terms, name_operator
 from harness.protocol import KEPT_CALLS, list_leaves
-from harness.tensors.values import list_tensors
+from harness.sandbox.worker_client import describe
+from harness.tensors.overlaps import find_overlapping
+from harness.tensors.values import list_tensors, map_tensors
 
 RERUNS = 3  # repetitions of earlier calls, where calls cost little; else 1
 OTHER_SEED = 1  # of inputs that are compared with the given ones
@@ -32,10 +34,13 @@ DRAWS = {
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_", "ones",
     "zeros", "ones_like", "zeros_like",
 }  # fmt: skip
-ELEMENTWISE = {
-    "empty", "empty_like", "new_empty", "mul", "add", "sub", "rsub", "div", "neg", "clone", "detach", "_to_copy",
-    "view", "reshape", "_unsafe_view", "transpose", "permute", "t", "unsqueeze", "squeeze",
-}  # fmt: skip
+ADDRESS_BITS = 48
+COPYING = {"clone", "_to_copy", "_unsafe_view", "cat", "stack", "copy_"}
+EMPTY = {"empty", "empty_like", "new_empty"}
+# Values whose images under a function show its range: each twice, of which every other one shows a change in part.
+ONE = torch.ones((), dtype=torch.float64)
+FAR = torch.tensor([-math.inf, -1e6, 1e6, math.inf], dtype=torch.float64)
+PROBE = torch.cat([FAR, torch.arange(-2000, 2001) / 100]).repeat_interleave(2)
 
 
 def learn_traits(
@@ -71,14 +76,14 @@ def infer_contracts(
     loaded: LoadedProblem, inputs: Sequence[Any], use: OperatorUse, draws: Draws, device: torch.device
 ) -> Iterator[InputContract]:
     """Complete those that the problem states. Gradients of outputs, the last of the inputs, are any real numbers."""
-    related, tensors = _find_related(loaded, inputs, draws), count()
+    ranges, tensors = _find_ranges(loaded, draws), count()
     others = loaded.make_inputs(OTHER_SEED, device)
     last = len(inputs) - loaded.problem.backward
     inputs, others = inputs[:last], others[:last]
     leaves = zip(loaded.list_contracts(inputs), list_leaves(inputs), list_leaves(others), strict=True)
     for contract, one, other in leaves:
-        is_related = isinstance(one, Tensor) and next(tensors) in related
-        yield complete_contract(contract, one, other, use, is_related=is_related)
+        drawn = ranges.get(next(tensors)) if isinstance(one, Tensor) else None
+        yield complete_contract(contract, one, other, use, drawn_from=drawn)
 
 
 def find_terms(traits: InputTraits, inputs: Sequence[Any]) -> Terms | None:
@@ -110,17 +115,25 @@ def watch_reference(
     return use
 
 
-def _find_related(loaded: LoadedProblem, inputs: Sequence[Any], draws: Draws) -> frozenset[int]:
+def _find_ranges(loaded: LoadedProblem, draws: Draws) -> dict[int, tuple[float, float]]:
     """Watch `get_inputs` on the meta device; if it needs real values, treat all tensors as related."""
     watch = _DrawWatch()
     with suppress(ProblemError), watch:
         made = loaded.make_inputs(0, torch.device("meta"), watch=draws)
-        return frozenset(watch.find_related(list_tensors(made)))
-    return frozenset(range(len(list_tensors(inputs))))
+        return watch.find_ranges(list_tensors(made))
+    return {}
 
 
 def _is_floating(value: object) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """The parts of draws that determine a tensor's memory, and what was made of `PROBE` in the same way."""
+
+    origins: tuple[Tensor, ...]
+    probe: Tensor = PROBE
 
 
 class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
@@ -128,28 +141,73 @@ class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = count()
-        self._draws: dict[int, set[int]] = {}  # by memory
+        self._sources: dict[int, _Source] = {}  # by memory
         self._structured: set[int] = set()  # memory; also what was read for it
         self._kept: list[Tensor] = []  # so that no memory is used again
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name, read, made = name_operator(operator), list_tensors([args, kwargs]), list_tensors(result)
         self._kept += read + made
-        sources, results = {_memory_of(tensor) for tensor in read}, {_memory_of(tensor) for tensor in made}
-        is_known = name in DRAWS or (name.removesuffix("_") in ELEMENTWISE and len(read) <= 1)
-        if not is_known or (sources & self._structured and name not in DRAWS):
-            self._structured |= sources | results
-        drawn = {next(self._count)} if name in DRAWS else set().union(*(self._draws.get(one, ()) for one in sources))
-        self._draws.update(dict.fromkeys(results, drawn))
+        if name in DRAWS:
+            self._sources.update((_memory_of(one), _Source(origins=(one,))) for one in made)
+        elif not operator.is_view and name not in EMPTY:
+            sources, results = set(map(_memory_of, read)), set(map(_memory_of, made))
+            source = None if sources & self._structured else self._follow(operator, args, kwargs)
+            if source is None:
+                self._structured |= sources | results
+            else:
+                self._sources |= dict.fromkeys(results, source)
 
-    def find_related(self, tensors: Sequence[Tensor]) -> Iterator[int]:
-        draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]
-        uses = Counter(one for drawn in draws for one in drawn)
-        for place, (tensor, drawn) in enumerate(zip(tensors, draws, strict=True)):
-            is_shared = any(uses[one] > 1 for one in drawn)
-            if not drawn or is_shared or _memory_of(tensor) in self._structured:
-                yield place
+    def _follow(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Source | None:
+        """Return None unless each element is made of one, and at most of single numbers beside it."""
+        name, every = name_operator(operator), list_tensors([args, kwargs])
+        read = list({_place(one): one for one in every}.values())
+        main = [one for one in read if one.numel() > 1 or len(read) == 1]
+        found = [source for one in main if (source := self._find(one)) is not None]
+        origins = tuple(one for tensor in read if (source := self._find(tensor)) for one in source.origins)
+        if not found or len(found) < len(main):
+            return None
+        if name in COPYING and len(read) == (1 if name == "copy_" else len(every)):
+            return _Source(origins=origins, probe=found[0].probe if len(found) == 1 else PROBE)
+        if len(found) > 1 or torch.Tag.pointwise not in operator.tags:
+            return None
+        before = found[0].probe
+        place = _place(main[0])
+        replaced = map_tensors([args, kwargs], lambda one: before.clone() if _place(one) == place else ONE)
+        with suppress(Exception):  # of any operator
+            probe = operator(*replaced[0], **replaced[1]).double()
+            is_part = name.endswith("_") and main[0].nbytes < main[0].untyped_storage().nbytes()
+            probe = torch.where(torch.arange(len(PROBE)) % 2 == 0, probe, before) if is_part else probe
+            return _Source(origins=origins, probe=probe)
+        return None
+
+    def _find(self, tensor: Tensor) -> _Source | None:
+        """Name the part of a draw that a view of it shows."""
+        source = self._sources.get(_memory_of(tensor))
+        if source is None or _memory_of(source.origins[0]) != _memory_of(tensor):
+            return source
+        return replace(source, origins=(tensor,))
+
+    def find_ranges(self, tensors: Sequence[Tensor]) -> dict[int, tuple[float, float]]:
+        """Return those of tensors of which each element is drawn by itself."""
+        free = [(at, one) for at, one in enumerate(tensors) if _memory_of(one) not in self._structured]
+        found = {at: source for at, one in free if (source := self._find(one))}
+        parts = [(at, one) for at, source in found.items() for one in source.origins]
+        bases = {memory: at << ADDRESS_BITS for at, memory in enumerate({_memory_of(one) for _, one in parts})}
+        starts = [bases[_memory_of(one)] + int(one.storage_offset()) * one.element_size() for _, one in parts]
+        shared = {parts[at][0] for at in find_overlapping(starts, [describe(one) for _, one in parts])}
+        return {at: _find_range(source.probe) for at, source in found.items() if at not in shared}
+
+
+def _place(tensor: Tensor) -> Hashable:
+    if tensor.layout is not torch.strided:
+        return id(tensor)
+    return _memory_of(tensor), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _find_range(probe: Tensor) -> tuple[float, float]:
+    known = probe[~probe.isnan()]
+    return (float(known.min()), float(known.max())) if len(known) else (-math.inf, math.inf)
 
 
 def _memory_of(tensor: Tensor) -> int:

@@ -22,7 +22,7 @@ from harness.problems.inputs.tensors import (
     draw_share,
     exchange_few,
     find_marks,
-    is_dense,
+    has_own_elements,
     split_for_device,
     split_parts,
     without_repeats,
@@ -100,7 +100,9 @@ def may_generalise(leaf: Any, contract: InputContract) -> bool:
 
 
 def _is_changeable(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and is_dense(without_repeats(leaf))
+    return (
+        isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and has_own_elements(without_repeats(leaf))
+    )
 
 
 def _generalise(leaf: Any, contract: InputContract, generator: Generator, changes: "Mapping[str, Change]") -> Any:
@@ -109,7 +111,8 @@ def _generalise(leaf: Any, contract: InputContract, generator: Generator, change
     if not isinstance(leaf, Tensor):
         return _change_number(leaf, contract, generator)
     given = without_repeats(leaf.detach())
-    return changes[contract.kind](given, contract, generator).expand_as(leaf)
+    place = torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device=given.device)
+    return place.copy_(changes[contract.kind](given, contract, generator)).expand_as(leaf)
 
 
 def _change_number(given: float, contract: InputContract, generator: Generator) -> float:

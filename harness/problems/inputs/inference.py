@@ -1,6 +1,7 @@
 """Infers contracts of inputs from two draws and from the operators that use them: what is not stated is general."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,8 @@ from harness.problems.inputs.tensors import (
     FLOATS,
     MASKED,
     find_marks,
+    has_own_elements,
     holds_whole_numbers,
-    is_dense,
     without_repeats,
 )
 from harness.problems.operators import IN_A_SORTED_ROW, INTEGERS, OperatorUse
@@ -27,32 +28,49 @@ SCATTERING = {
 
 
 def complete_contract(
-    contract: InputContract, one: Any, other: Any, use: OperatorUse, *, is_related: bool
+    contract: InputContract, one: Any, other: Any, use: OperatorUse, *, drawn_from: tuple[float, float] | None
 ) -> InputContract:
-    """`one` and `other` are values under two seeds. A stated contract stays; anything else is inferred."""
+    """`one` and `other` are values under two seeds; their elements are `drawn_from` a range independently, or None. A
+    stated contract stays; anything else is inferred.
+    """
     is_constant = _are_equal(one, other)
     seen = replace(contract, is_constant=is_constant, has_pattern=_has_pattern(one, is_constant=is_constant))
     if contract.is_stated:
         return seen
-    seen = replace(seen, is_related=is_related and not use.orders_values)
+    is_tensor = isinstance(one, Tensor)
+    seen = replace(seen, is_related=is_tensor and drawn_from is None and not use.orders_values)
     if not isinstance(one, Tensor):
         return seen if isinstance(one, float) and is_constant else replace(seen, kind="fixed")
     one = without_repeats(one)
-    if one.is_meta or not is_dense(one) or not one.numel():
+    if one.is_meta or not has_own_elements(one) or not one.numel():
         return replace(seen, kind="as_drawn")
-    inferred = _infer(one, seen, use)
+    inferred = _limit(_infer(one, seen, use), (one, other), drawn_from)
     if not use.limits_values:
         return inferred
     if inferred.kind != "real":  # other values may be invalid as indices or probabilities
         return replace(inferred, kind="as_drawn")
-    return replace(inferred, has_pattern=False, low=0 if use.restricts_values else None)
+    low = 0 if use.restricts_values and not inferred.is_implied else inferred.low
+    return replace(inferred, has_pattern=False, low=low)
+
+
+def _limit(inferred: InputContract, draws: Sequence[Tensor], drawn_from: tuple[float, float] | None) -> InputContract:
+    """Add the range of the functions that made the values, if these are in it."""
+    low, high = drawn_from or (-math.inf, math.inf)
+    is_limited = inferred.kind == "real" and (low > -math.inf or high < math.inf)
+    if not is_limited or not all(low <= float(bound) <= high for one in draws for bound in one.aminmax()):
+        return inferred
+    return replace(inferred, low=_make_bound(low), high=_make_bound(high), is_implied=True)
+
+
+def _make_bound(value: float) -> float | None:
+    return None if math.isinf(value) else int(value) if value.is_integer() else value
 
 
 def _has_pattern(value: Any, *, is_constant: bool) -> bool:
     if not isinstance(value, Tensor):
         return isinstance(value, float) and is_constant
     tensor = without_repeats(value)
-    if tensor.dtype not in FLOATS or tensor.is_meta or not is_dense(tensor) or not tensor.numel():
+    if tensor.dtype not in FLOATS or tensor.is_meta or not has_own_elements(tensor) or not tensor.numel():
         return False
     return is_constant or (tensor.numel() > 1 and holds_whole_numbers(tensor))
 

@@ -52,7 +52,7 @@ class Peaked(DerivedKind):
         return False  # what one rounding changes is part of the tolerance
 
     def allows(self, contract: InputContract) -> bool:
-        return contract.has_free_sizes and not contract.is_bounded
+        return contract.has_free_scale
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         tensors = [one for one, _ in self.list_allowed(traits, inputs) if one.dim() > 1 and has_many_digits(one)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.protocol import count_span
+from harness.protocol import TensorSpec, count_span
 from harness.tensors.values import list_tensors
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -133,6 +133,13 @@ def without_repeats(tensor: Tensor) -> Tensor:
 def is_dense(tensor: Tensor) -> bool:
     """True if the elements are contiguous in memory, in any order."""
     return tensor.layout is torch.strided and count_span(tensor.shape, tensor.stride()) == tensor.numel()
+
+
+def has_own_elements(tensor: Tensor) -> bool:
+    """True if no two elements are the same memory."""
+    if tensor.layout is not torch.strided:
+        return False
+    return not TensorSpec(dtype="", shape=tuple(tensor.shape), stride=tensor.stride()).shares_memory
 
 
 def split_parts(tensor: Tensor, elements: int = PART) -> Iterator[Tensor]:

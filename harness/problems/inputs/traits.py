@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract, Problem
-from harness.problems.inputs.tensors import PATTERNS, choose_part, draw, floating_tensors, is_dense, split_for_device
+from harness.problems.inputs.tensors import (
+    PATTERNS,
+    choose_part,
+    draw,
+    floating_tensors,
+    has_own_elements,
+    split_for_device,
+)
 from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
 from harness.protocol import list_leaves
 
@@ -69,9 +76,9 @@ class InputTraits:
         ]  # fmt: skip
 
     def keep_bounds(self, inputs: Sequence[Any]) -> None:
-        """Move values beyond stated bounds to these, in place."""
+        """Move values beyond known bounds to these, in place."""
         for leaf, contract in self.pair(inputs):
-            if contract.is_stated and contract.kind == "real" and contract.is_bounded:
+            if contract.has_known_bounds and contract.kind == "real" and contract.is_bounded:
                 for tensor in floating_tensors(leaf):
                     tensor.clamp_(contract.low, contract.high)  # type: ignore[arg-type]
 
@@ -122,7 +129,7 @@ def _list_elementwise(inputs: Sequence[Any], traits: InputTraits) -> list[tuple[
     return [
         (place, one.detach())
         for place, (one, contract) in enumerate(traits.pair(inputs))
-        if isinstance(one, Tensor) and one.numel() and is_dense(one) and _is_elementwise(contract)
+        if isinstance(one, Tensor) and one.numel() and has_own_elements(one) and _is_elementwise(contract)
     ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Which inputs of their own problems get, by how they draw the given ones and by what the reference does with them."""
 
+import itertools
 import weakref
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.problems.inputs.conformity import find_violation
 from harness.problems.loading import load_problem
 from harness.problems.operators import OperatorCalls
 from harness.sandbox.devices import CpuDevice
@@ -44,6 +46,9 @@ def prepare(forward, inputs):
     [
         "torch.rand(8, 9)", "torch.randn(8, 9)", "torch.randn((8, 9)) * 3", "torch.empty(8, 9).normal_()",
         "torch.randn(8, 9), torch.randint(0, 5, (8,))", "torch.randn(8, 9), torch.randint(3, (8,))",
+        "*torch.rand(2, 8, 9)", "*torch.randn(8, 27).chunk(3, -1)", "torch.rand(8, 9).sqrt()",
+        "torch.cat([torch.rand(4, 9), torch.rand(4, 9)])", "torch.sigmoid(torch.randn(8, 9))",
+        "torch.rand(8, 9) * torch.rand(())",
     ],
 )  # fmt: skip
 def test_inputs_that_are_drawn_one_by_one_get_all_kinds(inputs):
@@ -72,10 +77,38 @@ def test_beside_an_input_with_structure_the_others_get_all_kinds(second):
 
 
 @pytest.mark.parametrize(
-    "inputs", ["*[torch.rand(8, 8)] * 2", "*(lambda x: (x, x.clone()))(torch.rand(8, 8))", "*torch.rand(2, 8, 8)"]
+    "inputs",
+    [
+        "*[torch.rand(8, 8)] * 2",
+        "*(lambda x: (x, x.clone()))(torch.rand(8, 8))",
+        "*(lambda x: (x[:, :5], 2 * x[:, 3:]))(torch.rand(8, 8))",
+        "*(lambda x: (x, x.mT))(torch.rand(8, 8))",
+        "torch.cat([torch.rand(1, 8)] * 2)",
+    ],
 )
 def test_inputs_of_one_draw_stay_alike(inputs):
-    assert "varied" not in list_steps("torch.relu(x) + more[0]", inputs)
+    assert "varied" not in list_steps("torch.relu(x).sum() + (more[0].sum() if more else 0)", inputs)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("torch.rand(30).sqrt()", "x may be real numbers from 0"),
+        ("torch.randn(30).abs() * 2 + 1", "x may be real numbers from 1"),
+        ("-torch.randn(30).exp()", "x may be real numbers up to 0"),
+        ("torch.sigmoid(torch.randn(30))", "x may be real numbers from 0 to 1"),
+        ("torch.randn(30).clamp_(-2, 2).bfloat16()", "x may be real numbers from -2 to 2"),
+        ("torch.randn(6, 5).index_select(0, torch.arange(5)).abs()", "x may be only what get_inputs makes"),
+        ("torch.rand(30) * 2 - 1", "x may be any real numbers"),
+        ("(lambda x: (x[::2].exp_(), x)[1])(torch.randn(30))", "x may be any real numbers"),
+    ],
+)
+def test_values_keep_the_range_of_functions_that_made_them(made, words):
+    reference = prepare("torch.relu(x)", made)
+    (contract,) = reference.traits.contracts
+    assert str(contract) == words
+    for kind, seed in itertools.product(reference.derived_kinds, range(6)):
+        assert not find_violation(reference.make_inputs(seed, kind.name)[0], contract)
 
 
 @pytest.mark.parametrize(

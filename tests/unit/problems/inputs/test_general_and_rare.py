@@ -1,5 +1,7 @@
 """Legal inputs that `get_inputs` makes never or hardly ever."""
 
+import math
+
 import pytest
 import torch
 
@@ -13,11 +15,12 @@ from harness.protocol import list_leaves
 
 RARE, GENERAL = find_kind("rare"), find_kind("general")
 PROBLEM = Problem(name="p", suite="s", source="")
+FREE = (-math.inf, math.inf)
 
 
 def infer(value, other, use=NO_USE, *, related=False):
     pairs = zip(list_leaves(value), list_leaves(other), strict=True)
-    return tuple(complete_contract(InputContract(), *pair, use, is_related=related) for pair in pairs)
+    return tuple(complete_contract(InputContract(), *pair, use, drawn_from=None if related else FREE) for pair in pairs)
 
 
 def alter(inputs, others, seed=0, *, related=False):
@@ -228,7 +231,7 @@ def test_an_inferred_contract_is_general_and_names_structure(value, words):
 
 def state(value, **contract):
     stated = InputContract(argument="x", is_stated=True, **contract)
-    traits = InputTraits(problem=PROBLEM, contracts=(complete_contract(stated, value, value, NO_USE, is_related=True),))
+    traits = InputTraits(problem=PROBLEM, contracts=(complete_contract(stated, value, value, NO_USE, drawn_from=None),))
     return traits, [GENERAL.change((value,), traits, torch.Generator().manual_seed(seed))[0] for seed in range(60)]
 
 

@@ -1,0 +1,20 @@
+"""Attention over square roots of numbers from torch.rand in bfloat16."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+batch, heads, tokens, width = 1, 2, 1024, 64
+
+
+class Model(nn.Module):
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+def get_inputs():
+    return [torch.rand(batch, heads, tokens, width, dtype=torch.bfloat16).sqrt() for _ in range(3)]
+
+
+def get_init_inputs():
+    return []
