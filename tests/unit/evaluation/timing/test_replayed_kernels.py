@@ -222,3 +222,15 @@ def test_a_share_by_the_recorded_inputs_alone_is_not_verified(measure):
 
 def test_work_that_reads_back_and_is_wrong_when_replayed_is_not_attributed(measure):
     assert measure(ReadsBack(100.0, "none")) == (None, READS_BACK)
+
+
+class Launches(Recording):
+    def list_functions(self):
+        return [RecordedFunction("launch", "", b"\x7fELF __cuda_syscall_cnpv2LaunchDeviceV2")]
+
+
+def test_kernels_that_launch_others_from_the_device_are_not_replayed(measure):
+    candidate = Launches(100.0)
+    kernels, reason = measure(candidate)
+    assert (kernels, candidate.replays) == (None, 0)
+    assert "launch others from the device" in reason
