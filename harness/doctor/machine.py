@@ -50,7 +50,9 @@ def examine_machine(
     yield sandbox
     if builds:
         yield "building a small extension with each strategy, minutes the first time, then seconds"
-        yield from _strategy_checks(toolchain, cache_dir, isolation)
+        from harness.doctor.trials import try_strategies
+
+        yield from try_strategies(toolchain, cache_dir, isolation)
     tried = [rules for rules in LANGUAGES.values() if rules.trial]
     yield f"evaluating a kernel of {', '.join(rules.title for rules in tried)}"
     with ThreadPoolExecutor() as pool:  # each import takes seconds, in a process of its own
@@ -80,13 +82,6 @@ def _toolchain_checks(toolchain: Toolchain) -> list[MachinePart]:
             "CUDA candidates can only be emulated: install a CUDA build of torch",
         ),
     ]
-
-
-def _strategy_checks(toolchain: Toolchain, cache_dir: Path | None, isolation: str) -> Iterator[MachinePart]:
-    from harness.doctor.trials import try_strategies
-
-    for trial in try_strategies(toolchain, cache_dir, isolation):
-        yield MachinePart(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
 
 
 def _trial_check(rules: LanguageRules) -> MachinePart:

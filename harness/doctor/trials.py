@@ -11,6 +11,7 @@ from harness.builder.builder import Builder
 from harness.builder.cache import default_cache_folder
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.toolchain import Toolchain, probe_toolchain
+from harness.doctor.machine import MachinePart
 from harness.domain import (
     EMULATED,
     BuildRequest,
@@ -53,13 +54,6 @@ _CPP_REQUEST = BuildRequest(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyTrial:
-    name: str
-    works: bool
-    found: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Strategy:
     language: Language
     name: Literal["fast", "plain", "emulated"]
@@ -71,12 +65,12 @@ class _Strategy:
         return replace(request, name=f"{self.name}_strategy")
 
 
-def try_strategies(toolchain: Toolchain, cache: Path | None, isolation: str = "auto") -> Iterator[StrategyTrial]:
+def try_strategies(toolchain: Toolchain, cache: Path | None, isolation: str = "auto") -> Iterator[MachinePart]:
     """Yield each when it ends: after minutes without a precompiled header cache, seconds with it."""
     strategies = list(_list_strategies(toolchain))
     layers = probe_isolation(isolation)
 
-    def attempt(strategy: _Strategy) -> StrategyTrial:
+    def attempt(strategy: _Strategy) -> MachinePart:
         builder = Builder(
             cache=cache or default_cache_folder(), toolchain=toolchain, wrap=layers.wrap,
             readable=interpreter_folders(), environment=clean_environment, fast=strategy.name == "fast",
@@ -100,8 +94,8 @@ def _list_strategies(toolchain: Toolchain) -> Iterator[_Strategy]:
     yield _Strategy(language=CPU_LANGUAGE, name="plain")
 
 
-def _try(builder: Builder, strategy: _Strategy) -> StrategyTrial:
-    name = f"{strategy.language} {strategy.name}"
+def _try(builder: Builder, strategy: _Strategy) -> MachinePart:
+    part = f"build {strategy.language} {strategy.name}"
     try:
         result = builder.build(strategy.request)
         if result.extension is None or result.strategy != strategy.name:
@@ -109,9 +103,10 @@ def _try(builder: Builder, strategy: _Strategy) -> StrategyTrial:
             fresh = f"// {time.time_ns()}\n"
             result = builder.build(replace(strategy.request, cpp_sources=(fresh + strategy.request.cpp_sources[0],)))
     except BuildToolError as error:
-        return StrategyTrial(name=name, works=False, found=str(error))
+        return MachinePart(part=part, present=False, found=str(error), without_it=str(error))
     works = result.extension is not None and result.strategy == strategy.name
-    return StrategyTrial(name=name, works=works, found=_describe_time(result) if works else _describe_failure(result))
+    found = _describe_time(result) if works else _describe_failure(result)
+    return MachinePart(part=part, present=works, found=found, without_it=found)
 
 
 def _describe_time(result: BuildResult) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from harness.domain import CandidateFailure, Finding, HarnessError, Outcome, Problem
+from harness.domain import CandidateFailure, HarnessError, Outcome, Problem
 from harness.evaluation.cases import list_runs, put_smallest_first
 from harness.evaluation.emulated.findings import TIME_LIMIT, excuse_unsupported, has_race_at_all_sizes
 from harness.evaluation.emulated.jit_compilation import compile_kernels
@@ -199,6 +199,7 @@ def _check_launch_limits(tools: EvaluationTools, task: CandidateTask) -> None:
 
 Evaluate = Callable[[EvaluationRecord, Problem], None]
 
+SIZES = "size_specialised"  # a check
 SMALLER = 16  # times less work
 MOST_S = 120.0  # no other sizes are begun later
 FIRST_BLOCK = "block (0, 0, 0)"
@@ -225,8 +226,7 @@ def evaluate_with_other_sizes(
         what = "its kernels are not used" if failure is None or idle else f"{failure.outcome}: {failure.message[:300]}"
         again, worse = _find_correct(record, problem, evaluate, cost)
         if again is not None:
-            message = f"wrong at {record.sizes} ({what}); right at {again.sizes}"
-            again.findings.append(Finding(check="size_specialised", severity="warning", message=message))
+            again.warn(SIZES, f"wrong at {record.sizes} ({what}); right at {again.sizes}")
             record.take_over(again)
             return
         failure = failure or worse
@@ -249,7 +249,7 @@ def _evaluate_again(
     try:
         return again, _evaluate(again, problem, evaluate)
     except HarnessError as error:
-        _note(record, f"could not be evaluated at {again.sizes}: {error}")
+        record.note(SIZES, f"could not be evaluated at {again.sizes}: {error}")
         return None
 
 
@@ -269,8 +269,7 @@ def _evaluate_smaller(
     again, found = tried
     if found is not None and found.outcome is Outcome.TIMEOUT:
         return failure
-    message = f"its kernels are too slow for a CPU at {record.sizes}; evaluated at {again.sizes}"
-    again.findings.append(Finding(check=TIME_LIMIT, severity="note", message=message))
+    again.note(TIME_LIMIT, f"its kernels are too slow for a CPU at {record.sizes}; evaluated at {again.sizes}")
     record.take_over(again)
     return found
 
@@ -308,9 +307,5 @@ def _find_correct(
         wrong_at.append(again.sizes)
         is_own_wrong |= has_own_sizes(other, REDUCED)
     if not is_own_wrong and not idle:
-        _note(record, f"wrong at {'; '.join(wrong_at)}; not evaluated at the problem's own sizes")
+        record.note(SIZES, f"wrong at {'; '.join(wrong_at)}; not evaluated at the problem's own sizes")
     return None, failed
-
-
-def _note(record: EvaluationRecord, message: str) -> None:
-    record.findings.append(Finding(check="size_specialised", severity="note", message=message))

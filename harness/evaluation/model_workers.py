@@ -125,8 +125,7 @@ class NvccCheck:
                 try:
                     corrected = reconcile_builds(result, self._compiler.build(request))
                 except HarnessError as error:
-                    message = f"not compiled with nvcc: {error}"
-                    record.findings.append(Finding(check="nvcc", severity="note", message=message))
+                    record.note("nvcc", f"not compiled with nvcc: {error}")
                     continue
                 if corrected is not result:
                     self._corrected[result.key] = corrected

@@ -90,10 +90,8 @@ class EvaluationRecord:
         self.memory = f"{planned} MiB were planned, {free} MiB free"
         reductions = plan.describe_reductions(full)
         if reductions:
-            message = (
-                f"the full plan needs {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
-            )
-            self.findings.append(Finding(check="memory_plan", severity="note", message=message))
+            needed = f"the full plan needs {full.device_bytes >> 20} MiB"
+            self.note("memory_plan", f"{needed}, {self.memory}; reduced: {'; '.join(reductions)}")
 
     def repeat_smaller(self, outcome: Outcome, message: str) -> EvaluationRecord:
         note = f"evaluated again with less memory, since an allocation failed: {message[:300]}"
@@ -193,6 +191,9 @@ class EvaluationRecord:
     def note(self, check: str, message: str) -> None:
         self.findings.append(Finding(check=check, severity="note", message=message))
 
+    def warn(self, check: str, message: str, evidence: str = "") -> None:
+        self.findings.append(Finding(check=check, severity="warning", message=message, evidence=evidence))
+
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         if self.cases and any(result.key == known.key for known in self.builds):
             return  # built for an earlier case
@@ -204,8 +205,7 @@ class EvaluationRecord:
         if result.waited_s:
             self.phases_s["precompiling headers"] += result.waited_s
         if result.other_target:
-            message = f"compiled for this GPU instead: {result.other_target}"
-            self.findings.append(Finding(check="gpu_target", severity="warning", message=message))
+            self.warn("gpu_target", f"compiled for this GPU instead: {result.other_target}")
 
     def add_builds_of(self, other: EvaluationRecord) -> None:
         for request, result in zip(other.requests, other.builds, strict=True):
@@ -236,8 +236,7 @@ class EvaluationRecord:
         if not any(result.extension is not None for result in self.builds):
             raise _build_failure(build)
         message = "one of the candidate's extensions did not build, and it runs without"
-        evidence = shorten_log(build.log)
-        self.findings.append(Finding(check="build", severity="warning", message=message, evidence=evidence))
+        self.warn("build", message, shorten_log(build.log))
 
     def describe_builds(self) -> str:
         if not self.builds:

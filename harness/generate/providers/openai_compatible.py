@@ -10,13 +10,13 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from harness.domain import Completion, SampleKey, TokenLimitName, UsageError
+from harness.domain import REFUSAL, Completion, SampleKey, TokenLimitName, Usage, UsageError
 from harness.generate.providers import CompletionRequest
 from harness.generate.providers.endpoint_errors import (
     AttemptFailed,
@@ -32,10 +32,6 @@ from harness.generate.providers.endpoint_errors import (
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
-
-from collections.abc import Iterator
-
-from harness.domain import REFUSAL, Usage
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NOT_SUPPORTED = re.compile(
