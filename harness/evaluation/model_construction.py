@@ -13,7 +13,7 @@ from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import CpuDevice, Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.model_session import ModelSession, fits, open_session
-from harness.sandbox.worker_client import Program, describe
+from harness.sandbox.worker_client import CANDIDATE_ENTRY, Program, describe
 from harness.tensors.outputs import FlatOutputs
 
 
@@ -52,9 +52,6 @@ def construct_with_state(session: ModelSession, reference: Reference, *, compile
     session.reset_state()
 
 
-CANDIDATE_ENTRY = "ModelNew"
-
-
 def find_load_error(source: str) -> str | None:
     is_named = CANDIDATE_ENTRY in source
     return find_syntax_error(source) or (None if is_named else f"the program defines no class {CANDIDATE_ENTRY}")
@@ -73,14 +70,7 @@ def load_only(
     """Load without a GPU. Raises CandidateFailure. A construction may lack its device: it fails only after a build."""
     stand_in = CpuDevice() if device is None else device.find_loading_device()
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
-    program = Program(
-        source=candidate.source,
-        entry=CANDIDATE_ENTRY,
-        answer_build=answer_build,
-        limits=limits,
-        threads=1,
-        allow_tf32=False,
-    )
+    program = Program(source=candidate.source, answer_build=answer_build, limits=limits, threads=1)
     with record.blaming_builds(), open_session(forkserver.spawn, stand_in, nothing, program) as session:
         try:
             session.construct(secrets.randbits(62), init_inputs)  # the record's seed gives all of an evaluation

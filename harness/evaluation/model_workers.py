@@ -35,10 +35,9 @@ from harness.domain.options import TimeLimits
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.emulated.sanitizer import KernelChecker
-from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
+from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.timing.replay_statistics import count_rounds
-from harness.hardware.host import count_cores
 from harness.languages import LANGUAGES, compiles_in_worker
 from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
@@ -357,10 +356,8 @@ class ModelWorkers:
     ) -> Iterator[ModelSession]:
         program = Program(
             source=candidate.source,
-            entry=CANDIDATE_ENTRY,
             answer_build=answer_build or self.builds.builder.build,
             limits=limits or self._limits,
-            threads=count_cores(),
             allow_tf32=reference.loaded.problem.allow_tf32,
             mode=mode,
             compiled=self._compiled.get(candidate.digest, {}),
@@ -390,7 +387,6 @@ class ModelWorkers:
             entry=baseline.entry,
             answer_build=self.builds.builder.build if baseline.source else None,
             limits=self._limits,
-            threads=count_cores(),
             allow_tf32=baseline.name == "eager-tf32" or reference.loaded.problem.allow_tf32,
         )
         with ExitStack() as stack:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from harness.domain import AnswerBuild, CallKind, CandidateFailure, Finding, HarnessError, Outcome, WorkerTimeout
 from harness.domain.options import TimeLimits
+from harness.hardware.host import count_cores
 from harness.languages import list_compiled_in_worker
 from harness.protocol import (
     GO,
@@ -36,6 +37,7 @@ from harness.sandbox.worker_process import CodeSample, StillRunning, Stopped, Wo
 from harness.tensors.outputs import Span
 from harness.tensors.values import has_same_bits, pack_by_dtype, read_seed
 
+CANDIDATE_ENTRY = "ModelNew"
 MAX_REPORTED_NS = 10**15
 T = TypeVar("T")
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
@@ -88,11 +90,11 @@ class Program:
     """`answer_build` None marks trusted code. `compiled` are files that compilers wrote in an earlier worker."""
 
     source: str
-    entry: str
     answer_build: AnswerBuild | None
     limits: TimeLimits
-    threads: int
-    allow_tf32: bool
+    entry: str = CANDIDATE_ENTRY
+    threads: int = field(default_factory=count_cores)
+    allow_tf32: bool = False
     mode: Mode = "plain"
     compiled: Mapping[str, str] = field(default_factory=dict)
 

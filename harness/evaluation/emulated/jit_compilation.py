@@ -27,8 +27,7 @@ from harness.domain import (
 from harness.domain.options import TimeLimits
 from harness.evaluation.cases import list_runs
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
-from harness.evaluation.model_construction import CANDIDATE_ENTRY, describe_construction
-from harness.hardware.host import count_cores
+from harness.evaluation.model_construction import describe_construction
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.protocol.channel import Mode
@@ -88,10 +87,8 @@ class LaunchChecker:
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(make_meta_inputs(loaded)), LEAST_BYTES)
         program = Program(
             source=candidate.source,
-            entry=CANDIDATE_ENTRY,
             answer_build=answer_build or self.answer_build,
             limits=replace(self.limits, call_s=call_s, first_call_s=call_s),
-            threads=count_cores(),
             allow_tf32=loaded.problem.allow_tf32,
             mode=mode,
             compiled=compiled or {},

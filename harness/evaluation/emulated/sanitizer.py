@@ -37,9 +37,8 @@ from harness.evaluation.emulated.findings import (
     report_kernel_findings,
 )
 from harness.evaluation.emulated.jit_compilation import LaunchChecker, list_compiled
-from harness.evaluation.model_construction import CANDIDATE_ENTRY, construct_with_state
+from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.results import StepResult
-from harness.hardware.host import count_cores
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
 from harness.sandbox.devices import Device
@@ -125,10 +124,8 @@ class KernelChecker:
 
         program = Program(
             source=candidate.source,
-            entry=CANDIDATE_ENTRY,
             answer_build=answer,
             limits=self._limits,
-            threads=count_cores(),
             allow_tf32=reference.loaded.problem.allow_tf32,
         )
         with open_session(self._forkserver.spawn, self._device, reference.footprint, program) as session:
