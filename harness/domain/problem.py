@@ -49,7 +49,7 @@ class InputContract:
 
     Of inputs that were seen: `is_constant` if two draws are equal, `is_related` if elements are not drawn
     independently, `has_pattern` if floating values are constant or whole, though others are allowed, `is_implied` if
-    bounds are the range of functions that made the values.
+    bounds are the range of functions that made the values, `is_converted` if values that become integers depend on it.
     """
 
     kind: str = "real"
@@ -65,6 +65,7 @@ class InputContract:
     is_related: bool = False
     has_pattern: bool = False
     is_implied: bool = False
+    is_converted: bool = False
 
     def __str__(self) -> str:
         return f"{self.argument} may be {self.describe()}"

@@ -145,7 +145,7 @@ PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "add
 class OperatorCall:
     """`overload` is such as `bernoulli.p`. With `on_input`, an argument is an input of the reference; with
     `follows_input` it is one, or was made of one by sums and factors (`FOLLOWING`). `terms` of one sum, in reductions
-    without products. `dim` is None for all dimensions. With `is_narrow` results have 8 bits.
+    without products, also before them. `dim` is None for all dimensions. With `is_narrow` results have 8 bits.
     """
 
     name: str
@@ -185,7 +185,8 @@ class Terms:
 class OperatorUse:
     """`above_constants`: powers of two by which values exceed constants in sums and comparisons. With `fills_infinity`
     minus infinity stands for values that do not count, as in a mask. `raised`: places of the inputs that softmax, or a
-    maximum before exponentials, is applied to.
+    maximum before exponentials, is applied to. `converted`, `restricted`: of those that values depend on which become
+    integers, or must be probabilities.
     """
 
     calls: frozenset[OperatorCall]
@@ -193,6 +194,8 @@ class OperatorUse:
     above_constants: tuple[int, ...] = ()
     fills_infinity: bool = False
     raised: frozenset[int] = frozenset()
+    converted: frozenset[int] = frozenset()
+    restricted: frozenset[int] = frozenset()
 
     def has(self, names: Collection[str], *, on_input: bool = False, follows_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -231,9 +234,15 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
 
     def __init__(self, inputs: Sequence[Any] = ()) -> None:
         super().__init__()
-        self._places = {memory_of(tensor): frozenset({at}) for at, tensor in enumerate(list_tensors(inputs))}
+        self._places: dict[int, frozenset[int]] = {}  # several inputs may be parts of one memory
+        for at, tensor in enumerate(list_tensors(inputs)):
+            self._places[memory_of(tensor)] = self._places.get(memory_of(tensor), frozenset()) | {at}
         self._following = dict(self._places)  # memory -> inputs
+        self._sources = dict(self._places)  # the same through all operators
+        self._products: set[int] = set()  # memory of what depends on products
         self._raised: set[int] = set()
+        self._converted: set[int] = set()
+        self._restricted: set[int] = set()
         self._has_maximum: set[int] = set()
         self._calls: set[OperatorCall] = set()
         self._operators = self._functions = self._logarithms = self._added = self._multiplied = 0
@@ -254,19 +263,20 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         )
         has_exponentials = any(call.name.removesuffix("_") in EXPONENTIALS for call in self._calls)
         raised = self._raised | (self._has_maximum if has_exponentials else set())
-        above = tuple(sorted(self._above))
-        return OperatorUse(frozenset(self._calls), terms, above, self._fills_infinity, frozenset(raised))
+        limits = map(frozenset, (raised, self._converted, self._restricted))
+        return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)), self._fills_infinity, *limits)
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name, read, made = name_operator(operator), list_tensors(args), list_tensors(result)
         places = {place for one in read for place in self._following.get(memory_of(one), ())}
-        converts = name == "_to_copy" and kwargs.get("dtype") in INTEGERS
+        converts = name == "_to_copy" and kwargs.get("dtype") in INTEGERS and args[0].is_floating_point()
+        has_products = any(memory_of(one) in self._products for one in read)
         call = OperatorCall(
             name=name,
             overload=operator.name().removeprefix("aten::"),
             on_input=any(memory_of(value) in self._places for value in args if isinstance(value, torch.Tensor)),
-            converts_to_integers=converts and args[0].is_floating_point(),
-            terms=_count_terms(args[0], result) if name in REDUCING else 0,
+            converts_to_integers=converts,
+            terms=_count_terms(args[0], result) if name in REDUCING and not has_products else 0,
             dim=_find_dim(operator, args, kwargs) if name in ORDERING else None,
             is_narrow=any(one.element_size() == 1 and one.dtype is not torch.bool for one in made),
             follows_input=bool(places),
@@ -275,7 +285,9 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._fills_infinity |= any(isinstance(one, float) and one == -math.inf for one in args)
         if name.removesuffix("_") in LIMITING:
             self._above.update(_compare_constants(args, kwargs))
+        multiplies = any(word in name for word in MULTIPLYING)
         self._follow(name, places, made, is_view=operator.is_view)
+        self._trace(call, list_tensors([args, kwargs]), made, is_product=has_products or multiplies)
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
             added = _count_products(name, args) or _count_added(operator, name, read, made)
             self._operators += 1
@@ -284,7 +296,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
                 self._approximated += 1.0 if not APPROXIMATED.isdisjoint(name.split("_")) else _weigh_digits(made[0])
             self._logarithms += not LOGARITHMS.isdisjoint(name.split("_"))
             self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
-            self._multiplied += added if any(word in name for word in MULTIPLYING) else 0
+            self._multiplied += added if multiplies else 0
 
     def _follow(self, name: str, places: set[int], made: list[torch.Tensor], *, is_view: bool) -> None:
         plain = name.removesuffix("_")
@@ -292,6 +304,16 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._has_maximum |= places if plain in SUBTRACTED else set()
         follows = is_view or name in FOLLOWING or plain in FOLLOWING
         self._following |= {memory_of(one): frozenset(places if follows else ()) for one in made}
+
+    def _trace(
+        self, call: OperatorCall, read: list[torch.Tensor], made: list[torch.Tensor], *, is_product: bool
+    ) -> None:
+        sources = frozenset(place for one in read for place in self._sources.get(memory_of(one), ()))
+        self._converted |= sources if call.converts_to_integers else frozenset()
+        self._restricted |= sources if call.overload in VALUE_RESTRICTED else frozenset()
+        results = set(map(memory_of, made))
+        self._sources |= dict.fromkeys(results, sources)
+        self._products = self._products | results if is_product else self._products - results
 
 
 def _compare_constants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:

@@ -82,8 +82,9 @@ def infer_contracts(
     inputs, others = inputs[:last], others[:last]
     leaves = zip(loaded.list_contracts(inputs), list_leaves(inputs), list_leaves(others), strict=True)
     for contract, one, other in leaves:
-        drawn = ranges.get(next(tensors)) if isinstance(one, Tensor) else None
-        yield complete_contract(contract, one, other, use, drawn_from=drawn)
+        place = next(tensors) if isinstance(one, Tensor) else None
+        drawn_from = None if place is None else ranges.get(place)
+        yield complete_contract(contract, one, other, use, drawn_from=drawn_from, place=place)
 
 
 def find_terms(traits: InputTraits, inputs: Sequence[Any]) -> Terms | None:

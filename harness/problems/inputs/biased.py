@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_continuous, may_be_rounded
+from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_smooth, may_be_rounded
 from harness.problems.inputs.tensors import (
     PATTERNS,
     choose_part,
@@ -40,7 +40,7 @@ class Biased(DerivedKind):
     variants, whole_one_in = 4, 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return is_continuous(traits) and traits.use.most_terms <= MOST_TERMS and bool(self.list_allowed(traits, inputs))
+        return is_smooth(traits) and traits.use.most_terms <= MOST_TERMS and bool(self.list_allowed(traits, inputs))
 
     def take_variant(self, seed: int) -> InputKind:
         return LOW_DIGITS if self.find_variant(seed) < self.whole_one_in else self

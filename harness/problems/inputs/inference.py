@@ -28,13 +28,21 @@ SCATTERING = {
 
 
 def complete_contract(
-    contract: InputContract, one: Any, other: Any, use: OperatorUse, *, drawn_from: tuple[float, float] | None
+    contract: InputContract,
+    one: Any,
+    other: Any,
+    use: OperatorUse,
+    *,
+    drawn_from: tuple[float, float] | None,
+    place: int | None = None,
 ) -> InputContract:
-    """`one` and `other` are values under two seeds; their elements are `drawn_from` a range independently, or None. A
-    stated contract stays; anything else is inferred.
+    """`one` and `other` are values under two seeds; their elements are `drawn_from` a range independently, or None.
+    `place` is the tensor's among the inputs (None: unknown). A stated contract stays; anything else is inferred.
     """
     is_constant = _are_equal(one, other)
-    seen = replace(contract, is_constant=is_constant, has_pattern=_has_pattern(one, is_constant=is_constant))
+    is_converted = use.converts_to_integers if place is None else place in use.converted
+    has_pattern = _has_pattern(one, is_constant=is_constant)
+    seen = replace(contract, is_constant=is_constant, has_pattern=has_pattern, is_converted=is_converted)
     if contract.is_stated:
         return seen
     is_tensor = isinstance(one, Tensor)
@@ -45,11 +53,12 @@ def complete_contract(
     if one.is_meta or not has_own_elements(one) or not one.numel():
         return replace(seen, kind="as_drawn")
     inferred = _limit(_infer(one, seen, use), (one, other), drawn_from)
-    if not use.limits_values:
+    is_restricted = use.restricts_values if place is None else place in use.restricted
+    if not is_converted and not is_restricted:
         return inferred
     if inferred.kind != "real":  # other values may be invalid as indices or probabilities
         return replace(inferred, kind="as_drawn")
-    low = 0 if use.restricts_values and not inferred.is_implied else inferred.low
+    low = 0 if is_restricted and not inferred.is_implied else inferred.low
     return replace(inferred, has_pattern=False, low=low)
 
 

@@ -79,13 +79,15 @@ class DerivedKind(InputKind):
 
     The calls of an evaluation take the `variants` of a kind in turn, in secret order; of a small problem each at least
     once. One in `whole_one_in` of them changes whole inputs, the others secret parts. With `is_combined`, half of the
-    calls have other masks and indices as well.
+    calls have other masks and indices as well. With `keeps_converted`, arguments that the reference converts to
+    integers stay as they are.
     """
 
     variants: ClassVar[int] = 6
     whole_one_in: ClassVar[int] = 6
     is_combined: ClassVar[bool] = True
     is_timed: ClassVar[bool] = True
+    keeps_converted: ClassVar[bool] = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         raise NotImplementedError
@@ -108,10 +110,13 @@ class DerivedKind(InputKind):
         """True if changed values are as the contract says."""
         return contract.has_free_sizes
 
+    def may_change(self, contract: InputContract) -> bool:
+        return self.allows(contract) and not (self.keeps_converted and contract.is_converted)
+
     def list_allowed(self, traits: InputTraits, inputs: Sequence[Any]) -> list[tuple[Tensor, InputContract]]:
         return [
             (tensor, contract)
-            for leaf, contract in traits.pair(inputs) if self.allows(contract)
+            for leaf, contract in traits.pair(inputs) if self.may_change(contract)
             for tensor in list_changeable(leaf)
         ]  # fmt: skip
 
@@ -125,7 +130,7 @@ class DerivedKind(InputKind):
         raise NotImplementedError
 
     def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
-        changed = [contract for leaf, contract in traits.pair(inputs) if self.allows(contract)]
+        changed = [contract for leaf, contract in traits.pair(inputs) if self.may_change(contract)]
         return "; ".join(sorted({str(one) for one in changed if one.argument}))
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
@@ -143,4 +148,9 @@ def may_be_rounded(traits: InputTraits) -> bool:
 
 def is_continuous(traits: InputTraits) -> bool:
     """True if small changes of floating inputs change floating outputs little."""
-    return traits.returns_floats and not traits.use.orders_values and not traits.use.converts_to_integers
+    return is_smooth(traits) and not traits.use.converts_to_integers
+
+
+def is_smooth(traits: InputTraits) -> bool:
+    """True if small changes of floating inputs that do not become integers change floating outputs little."""
+    return traits.returns_floats and not traits.use.orders_values

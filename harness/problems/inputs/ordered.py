@@ -43,8 +43,7 @@ class Ordered(DerivedKind):
     is_combined = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        use = traits.use
-        return use.orders_values and not use.converts_to_integers and bool(self.list_allowed(traits, inputs))
+        return traits.use.orders_values and bool(self.list_allowed(traits, inputs))
 
     def allows(self, contract: InputContract) -> bool:
         """Values between two bounds can be reflected."""

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_smooth
 from harness.problems.inputs.tensors import MASKED, choose_part, draw, draw_share, has_many_digits
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import INTEGERS
@@ -46,7 +46,7 @@ class Peaked(DerivedKind):
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         names = (call.name.strip("_").split("_") for call in traits.use.calls)
         has_exponentials = any(not words.isdisjoint(EXPONENTIALS) for words in map(set, names))
-        return has_exponentials and is_continuous(traits) and bool(self.list_allowed(traits, inputs))
+        return has_exponentials and is_smooth(traits) and bool(self.list_allowed(traits, inputs))
 
     def scales_values(self, traits: InputTraits) -> bool:
         return False  # what one rounding changes is part of the tolerance

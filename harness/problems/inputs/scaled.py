@@ -8,8 +8,7 @@ from torch import Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.biased import change_some
-from harness.problems.inputs.declared import list_stress
-from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous, is_smooth
 from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits, list_changeable
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import DIVIDING, PRODUCTS
@@ -56,6 +55,7 @@ class Scaled(DerivedKind):
     changes_gradients = True
     makes_terms_alike = True
     whole_one_in: ClassVar[int] = 2
+    keeps_converted = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         return bool(self.list_allowed(traits, inputs))
@@ -202,7 +202,7 @@ class Shifted(DerivedKind):
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         if not _find_shifts(traits) or not self.list_allowed(traits, inputs):
             return False
-        return is_continuous(traits) or (traits.use.orders_values and not traits.use.converts_to_integers)
+        return is_smooth(traits) or traits.use.orders_values
 
     def allows(self, contract: InputContract) -> bool:
         return contract.has_free_sizes and not contract.is_bounded
@@ -229,10 +229,9 @@ def _choose_raised(
 
 def _find_shifts(traits: InputTraits) -> list[float]:
     """Return what is added; zero stands for negative values beside a mask, whose products would be positive."""
-    use, is_stressed = traits.use, bool(list_stress(traits.problem))
+    use = traits.use
     is_masked = use.fills_infinity and not use.terms.multiplied
-    is_raised = bool(use.raised) and not is_stressed
-    return [SHIFT] * is_raised + [-SHIFT] * use.has(LOWERED, on_input=True) + [0.0] * is_masked
+    return [SHIFT] * bool(use.raised) + [-SHIFT] * use.has(LOWERED, on_input=True) + [0.0] * is_masked
 
 
 def _make_shift(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_continuous
+from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_smooth
 from harness.problems.inputs.tensors import (
     FEW,
     PATTERNS,
@@ -45,7 +45,7 @@ class Sparse(DerivedKind):
     is_timed = False  # zeros take less power, so that some kernels are faster; in replays only the outputs count
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        is_usable = is_continuous(traits) and not traits.problem.backward
+        is_usable = is_smooth(traits) and not traits.problem.backward
         return is_usable and bool(self.list_allowed(traits, inputs))
 
     def take_variant(self, seed: int) -> InputKind:

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.problems.inputs.declared import list_stress
-from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous
+from harness.problems.inputs.kind import DerivedKind, Inputs, is_smooth
 from harness.problems.inputs.tensors import draw, draw_share, find_inexact, has_negative, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
 
@@ -39,8 +38,7 @@ class Varied(DerivedKind):
     variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        is_free = is_continuous(traits) and not list_stress(traits.problem)
-        return is_free and bool(self.list_allowed(traits, inputs))
+        return is_smooth(traits) and bool(self.list_allowed(traits, inputs))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         use, is_whole = traits.use, self.changes_all(generator.initial_seed())

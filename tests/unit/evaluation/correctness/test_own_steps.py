@@ -32,12 +32,13 @@ def get_init_inputs():
 """
 
 
-def list_steps(forward, inputs):
-    return {kind.name for kind in prepare(forward, inputs).derived_kinds}
+def list_steps(forward, inputs, distributions=("as_given",)):
+    return {kind.name for kind in prepare(forward, inputs, distributions).derived_kinds}
 
 
-def prepare(forward, inputs):
-    problem = Problem(name="p", suite="s", source=SOURCE.format(forward=forward, inputs=inputs))
+def prepare(forward, inputs, distributions=("as_given",)):
+    source = SOURCE.format(forward=forward, inputs=inputs)
+    problem = Problem(name="p", suite="s", source=source, distributions=distributions)
     return prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
 
 
@@ -151,10 +152,35 @@ def test_inputs_are_moved_where_a_maximum_or_minimum_of_them_is_taken(forward, i
         ("nn.functional.layer_norm(x, x.shape[1:])", True),
         ("nn.functional.batch_norm(x, None, None, training=True)", True),
         ("x.view(1, -1) @ x.view(-1, 1)", True),
+        ("torch.relu(x).mean()", False),
+        ("(x @ x.mT / 300).mean()", True),
     ],
 )
 def test_long_sums_are_not_tried_with_roundings_of_one_sign(forward, is_biased):
     assert ("biased" in list_steps(forward, "torch.rand(512, 300)")) is is_biased
+
+
+@pytest.mark.parametrize(
+    ("forward", "is_converted"),
+    [
+        ("x * (more[0] * 4).long()", [False, True]),
+        ("x[(more[0].mean(1) * 8).to(torch.int32).clamp(0, 7)] + more[0]", [False, True]),
+        ("x + torch.ones(3)[(x + more[0]).long().clamp(0, 2)]", [True, True]),
+        ("x + more[0]", [False, False]),
+    ],
+)
+def test_only_arguments_that_become_integers_keep_their_digits(forward, is_converted):
+    reference = prepare(forward, "torch.rand(8, 9), torch.rand(8, 9)")
+    assert [one.is_converted for one in reference.traits.contracts] == is_converted
+    assert ("varied" in {kind.name for kind in reference.derived_kinds}) is not all(is_converted)
+    for kind in reference.derived_kinds:
+        given, changed = (reference.make_inputs(5, name) for name in ("as_given", kind.name))
+        kept = [torch.equal(*pair) for pair in zip(given, changed, strict=True)]
+        assert kind.name == "scaled" or all(one for one, is_kept in zip(kept, is_converted, strict=True) if is_kept)
+
+
+def test_declared_small_values_exclude_no_larger_or_negative_ones():
+    assert list_steps("torch.softmax(x, 1)", "torch.rand(8, 9)", ("as_given", "tiny")) >= {"varied", "shifted"}
 
 
 def test_a_watch_keeps_no_inputs_whose_memory_the_next_ones_may_need():
