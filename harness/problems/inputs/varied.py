@@ -23,7 +23,8 @@ SATURATING = {"gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forwar
 TAIL = 20.0
 FACTORS = (8.0, 4.0)  # one of them in each call: the larger one makes some results depend on roundings
 SIGNED_ONE_IN = 4  # of the calls that change whole inputs, if values of one sign may keep it
-LEAST_SCATTERED, LARGEST_SHARE = 8, 1024  # at most one in so many elements is scattered, but at least so many
+# At most one in so many elements is scattered, of functions that saturate more, but at least so many.
+LEAST_SCATTERED, LARGEST_SHARE, LARGEST_IN_TAILS = 8, 1024, 64
 
 
 class Varied(DerivedKind):
@@ -53,7 +54,8 @@ class Varied(DerivedKind):
                 _vary_all(tensor, _make_factors(tensor, [factor]), generator)
             elif is_signed and not is_whole and is_dense(tensor):
                 largest = max(factor, _reach_tails(tensor)) if reaches_tails else factor
-                _vary_scattered(tensor, _make_factors(tensor, [1.0, largest], has_both_signs), generator)
+                most = tensor.numel() // (LARGEST_IN_TAILS if reaches_tails else LARGEST_SHARE)
+                _vary_scattered(tensor, _make_factors(tensor, [1.0, largest], has_both_signs), most, generator)
             else:
                 _vary_stretch(tensor, _make_factors(tensor, [1.0, factor], has_both_signs), generator)
         return inputs
@@ -76,9 +78,9 @@ def _vary_all(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> No
         part.copy_(_multiply(part, factors, generator))
 
 
-def _vary_scattered(tensor: Tensor, factors: Tensor, generator: torch.Generator) -> None:
+def _vary_scattered(tensor: Tensor, factors: Tensor, most: int, generator: torch.Generator) -> None:
     count = tensor.numel()
-    few = int(max(count // LARGEST_SHARE, LEAST_SCATTERED) ** draw_share(generator))
+    few = int(max(most, LEAST_SCATTERED) ** draw_share(generator))
     flat = tensor.as_strided((count,), (1,))
     drawn = torch.randint(count, (max(few, LEAST_SCATTERED),), generator=generator, device=tensor.device)
     places: Tensor = torch.unique(drawn)  # a GPU writes the values of a repeated place in any order
