@@ -70,13 +70,15 @@ class General(DerivedKind):
         return changed
 
     def change_discrete(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
-        """Change masks, and stated integers and probabilities, at times to their limits."""
+        """Change masks, stated integers and probabilities, at times to their limits; give drawn values more digits."""
         changes = _CHANGES if draw(LIMITS_ONE_IN, generator) else {**_CHANGES, **_LIMITS}
         contracts = (contract for _, contract in traits.pair(inputs))
 
         def change(leaf: Any) -> Any:
             contract = next(contracts)
             is_known = contract.kind == "mask" or (contract.is_stated and contract.kind in DISCRETE)
+            has_few_digits = contract.has_pattern and not contract.is_constant and not contract.is_converted
+            is_known |= contract.kind == "real" and has_few_digits
             return _generalise(leaf, contract, generator, changes) if is_known else leaf
 
         changed: Inputs = map_leaves(inputs, change)

@@ -208,3 +208,9 @@ def find_marks(tensor: Tensor) -> tuple[float, float] | None:
 
 def holds_whole_numbers(tensor: Tensor) -> bool:
     return all(bool((part == part.round()).all()) for part in split_for_device(tensor))
+
+
+def has_few_digits(tensor: Tensor) -> bool:
+    """True for whole numbers, and others that a narrower format represents."""
+    parts = split_for_device(tensor)
+    return all(bool(((part == part.round()) | ~find_inexact(part)).all()) for part in parts)

@@ -9,6 +9,7 @@ import torch
 from harness.domain import Problem
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.problems.inputs.conformity import find_violation
+from harness.problems.inputs.tensors import has_many_digits
 from harness.problems.loading import load_problem
 from harness.problems.operators import OperatorCalls
 from harness.sandbox.devices import CpuDevice
@@ -177,6 +178,14 @@ def test_only_arguments_that_become_integers_keep_their_digits(forward, is_conve
         given, changed = (reference.make_inputs(5, name) for name in ("as_given", kind.name))
         kept = [torch.equal(*pair) for pair in zip(given, changed, strict=True)]
         assert kind.name == "scaled" or all(one for one, is_kept in zip(kept, is_converted, strict=True) if is_kept)
+
+
+@pytest.mark.parametrize("made", ["torch.randint(-8, 8, (40, 50)) / 8", "torch.randint(9, (40, 50)).float()"])
+def test_values_of_few_digits_have_others_in_half_of_the_calls(made):
+    reference = prepare("x.sum(1)", made)
+    for name in ("varied", "biased", "scaled"):
+        with_others = sum(has_many_digits(reference.make_inputs(seed, name)[0]) for seed in range(24))
+        assert 3 <= with_others <= 21
 
 
 def test_declared_small_values_exclude_no_larger_or_negative_ones():
