@@ -39,9 +39,9 @@ Exceptions:
   only near these inputs (`TruthLeaf.reach`): their error is below the floor of what T changes if inputs and weights
   move by `NEARBY`, divided by it. So is a difference of large values that nearly cancel, but not a small value that
   comes from small ones.
-- A logarithm of a sum near 1 has the roundings of the sum: where the reference takes logarithms, elements are not lost
-  by less than `BESIDE_ONE_EPS`, if values are as large. So it is with functions, as with a tanh by a sigmoid, for
-  inputs of other than usual sizes, since closed gates make most values small.
+- A logarithm of a sum near 1 has the roundings of the sum, and a sigmoid by a tanh those of a half, times its factor:
+  where the reference takes logarithms or such functions, elements are not lost by less than `LOGARITHM_EPS` or
+  `FUNCTION_EPS`, if values are as large.
 - `by_peak`, for inputs that are nearly all zero: M is at least the largest |T|, and no element is lost, since programs
   with other sums (Strassen, FFT), or with products of 16-bit terms, have errors of that size everywhere.
 - Where inputs may make most terms of a sum nearly equal (`Terms.are_alike`), their roundings do not cancel: n of them
@@ -72,7 +72,7 @@ LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE, LOST_BY_FUNCTIONS, LOST_BY_CHANCE = 0.05, 1e-3, 2e-4
 OUTLIER_SHARE, OUTLIER_LIMIT = 1e-4, 2.0
 COPIED_EPS = 8
-BESIDE_ONE_EPS = 4
+LOGARITHM_EPS, FUNCTION_EPS = 4, 16
 EQUAL_TERMS = 2e-3
 # Conditioning is looked for, with given inputs, where errors are at most so many times the allowed one, or where so few
 # elements are wrong, as by values that are rounded to whole numbers.
@@ -136,6 +136,11 @@ def count_lost(elements: int, terms: Terms | None) -> float:
 def count_lost_by_chance(elements: int) -> float:
     expected = elements * LOST_BY_CHANCE
     return expected + DEVIATIONS * math.sqrt(expected)
+
+
+def count_roundings(terms: Terms) -> int:
+    """Return by how many roundings of values near 1 elements may err without being lost."""
+    return FUNCTION_EPS if terms.functions else LOGARITHM_EPS if terms.logarithms else 0
 
 
 def explain_errors(dtype: torch.dtype, terms: Terms) -> tuple[float, float]:

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from harness.domain import Tolerance
 from harness.evaluation.correctness.allowed_errors import (
-    BESIDE_ONE_EPS,
     BLOCK,
     COPIED_EPS,
     FEW_WRONG,
@@ -23,6 +22,7 @@ from harness.evaluation.correctness.allowed_errors import (
     Floor,
     count_lost,
     count_lost_by_chance,
+    count_roundings,
     find_floor,
     multiply_rows,
     rate_whole,
@@ -180,8 +180,7 @@ def _compare_elements(
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies)
     reaches = () if leaf.reach is None or tolerance.is_fixed else (leaf.reach,)
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
-    loses_digits = terms is not None and (terms.logarithms > 0 or (terms.functions > 0 and not terms.are_usual))
-    rounding = BESIDE_ONE_EPS * torch.finfo(leaf.reference.dtype).eps * loses_digits
+    rounding = torch.finfo(leaf.reference.dtype).eps * (0.0 if terms is None else count_roundings(terms))
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
     tensors = (leaf.exact, leaf.reference, candidate, *reaches, *leaf.spreads)
