@@ -21,7 +21,9 @@ PIECEWISE = {
 # exponentials and their squares still have digits.
 SATURATING = {"gelu", "silu", "mish", "softplus", "sigmoid", "log_sigmoid_forward", "tanh", "erf", "elu"}
 TAIL = 20.0
-FACTORS = (8.0, 4.0)  # one of them in each call: the larger one makes some results depend on roundings
+# One of them in each call. The larger one makes some results depend on roundings, and closes gates before another
+# function that loses the digits of what they leave.
+FACTORS = (8.0, 4.0)
 SIGNED_ONE_IN = 4  # of the calls that change whole inputs, if values of one sign may keep it
 # At most one in so many elements is scattered, of functions that saturate more, but at least so many.
 LEAST_SCATTERED, LARGEST_SHARE, LARGEST_IN_TAILS = 8, 1024, 64
@@ -43,7 +45,8 @@ class Varied(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         use, is_whole = traits.use, self.changes_all(generator.initial_seed())
-        factor, is_signed = FACTORS[draw(len(FACTORS), generator)], bool(draw(2, generator))
+        factors = FACTORS if use.terms.functions <= 1 else FACTORS[1:]
+        factor, is_signed = factors[draw(len(factors), generator)], bool(draw(2, generator))
         is_signed |= use.has(PIECEWISE, follows_input=True) and bool(draw(2, generator))
         is_signed &= not is_whole or not draw(SIGNED_ONE_IN, generator)
         is_signed |= use.has(PIECEWISE, on_input=True)
