@@ -138,9 +138,11 @@ def count_lost_by_chance(elements: int) -> float:
     return expected + DEVIATIONS * math.sqrt(expected)
 
 
-def count_roundings(terms: Terms) -> int:
-    """Return by how many roundings of values near 1 elements may err without being lost."""
-    return FUNCTION_EPS if terms.functions else LOGARITHM_EPS if terms.logarithms else 0
+def count_roundings(terms: Terms) -> tuple[int, float]:
+    """Return by how many roundings of values near them elements may err without being lost, and the largest such
+    values: what follows a function may be a factor.
+    """
+    return (FUNCTION_EPS, math.inf) if terms.functions else (LOGARITHM_EPS if terms.logarithms else 0, 1.0)
 
 
 def explain_errors(dtype: torch.dtype, terms: Terms) -> tuple[float, float]:

@@ -180,7 +180,8 @@ def _compare_elements(
     floor = choose_floor(leaf.reference.dtype, tolerance, terms, copies=scale.copies)
     reaches = () if leaf.reach is None or tolerance.is_fixed else (leaf.reach,)
     usual, step = find_floor(leaf.reference.dtype, None).rtol, CHUNK[leaf.device.type]
-    rounding = torch.finfo(leaf.reference.dtype).eps * (0.0 if terms is None else count_roundings(terms))
+    roundings, largest = (0, 1.0) if terms is None else count_roundings(terms)
+    rounding = roundings * torch.finfo(leaf.reference.dtype).eps
     rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
     masks: list[tuple[int, Tensor]] = []
     tensors = (leaf.exact, leaf.reference, candidate, *reaches, *leaf.spreads)
@@ -190,7 +191,7 @@ def _compare_elements(
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
         size = scale.zero(exact).abs() if scale.copies else magnitude
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * size)
-        explained = scale.explain_lost(first, rounding, *(usual * one for one in sizes))
+        explained = scale.explain_lost(first, rounding, largest, *(usual * one for one in sizes))
         error = (found - exact).abs_()
         ratio = error / allowed.clamp_(min=SMALLEST)
         if not _are_finite(rounded, own, found):
@@ -271,10 +272,10 @@ class _Scale:
     largest_relative_error: Tensor
     copies: bool = False
 
-    def explain_lost(self, first: int, rounding: float, *by_conditioning: Tensor) -> Tensor:
-        """`rounding` is that of a sum near 1, if the chunk's values are as large."""
+    def explain_lost(self, first: int, rounding: float, largest: float, *by_conditioning: Tensor) -> Tensor:
+        """`rounding` is that of values near 1, if the chunk's are as large, and of those up to `largest`."""
         around = self.block_magnitudes[first // BLOCK :, None][: CHUNK[self.block_magnitudes.device.type] // BLOCK]
-        return reduce(torch.maximum, by_conditioning, rounding * around.clamp(max=1.0))
+        return reduce(torch.maximum, by_conditioning, rounding * around.clamp(max=largest))
 
     def zero(self, exact: Tensor) -> Tensor:
         return exact.nan_to_num(0.0, 0.0, 0.0) if self.has_special else exact
