@@ -82,7 +82,7 @@ class DrawOnDevice(TorchFunctionMode):
 
 Kind = tuple[int, float]  # number of elements, and the value of all
 PERIOD = 65_537
-SMALLEST = 1e-3  # of a constant; smaller ones, which may hide what they scale, become about 1 if they have gradients
+SMALLEST, VISIBLE = 1e-3, 0.125  # of a constant; smaller ones, which may hide what they scale, become larger
 SAME_CONSTANT = 1e-4  # relative; a program may compute a constant in another way
 # Ends of names of buffers, and of parameters without gradients, that are weights in spite of that.
 WEIGHTS = ("running_mean", "running_var", "weight", "bias", "gamma", "beta", "scale")
@@ -144,9 +144,7 @@ class ConstantWeights:
         value = _find_constant(tensor)
         if value is None or self._find_drawn(tensor) is not None:  # a single one, replaced before
             return ()
-        if kinds is None:
-            value = value if tensor.requires_grad or not 0 < abs(value) < SMALLEST else None
-        else:
+        if kinds is not None:
             sizes = (constant for size, constant in kinds if size == tensor.numel())
             value = next((constant for constant in sizes if _are_near(constant, value, tensor.dtype)), None)
         if value is None:
@@ -180,7 +178,7 @@ class ConstantWeights:
             seed = (self._seed + hash(constant)) % 2**62  # constants get different values
             draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(seed), device="cpu")
             signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
-            size = constant if abs(constant) >= SMALLEST else math.copysign(1.0, constant)
+            size = constant if abs(constant) >= SMALLEST else math.copysign(VISIBLE, constant)
             self._drawn[constant] = size * (0.5 + draws[2]) if constant else signs * (0.25 + 0.5 * draws[1])
         return self._drawn[constant]
 
