@@ -313,7 +313,8 @@ def _conclude(
     if not has_kernel and not libraries and work.custom < NOTHING:
         check, message = (
             "no_own_kernel",
-            "the candidate has no custom kernel: it built no extension and loaded no other machine code",
+            "the candidate has no custom kernel: it built no extension and loaded no other machine code; "
+            "--language torch evaluates plain PyTorch, on a GPU too",
         )
     elif work.without_custom == "unchanged":
         check, message = "decoy_kernel", "the custom kernels do not affect the result, or only copy it"
