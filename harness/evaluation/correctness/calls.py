@@ -227,13 +227,11 @@ def add_spread(
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
-    chain = _find_chain(reference)
     for seed, roundings, least in MOVES:
         if least and not reference.traits.keeps_all:
             continue
         sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
-        find = _find_reach if least else partial(_widen_spread, chain=chain if seed is None else 0.0)
-        widen = partial(find, moved_by=max([*sizes, least]))
+        widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
         takes = partial(_takes_spread, reference.traits, with_steps=not least)
         move = partial(perturb, seed=seed, roundings=roundings, least=least)
         compute = partial(_compute_moved, reference, truth, inputs, state, move)
@@ -245,11 +243,6 @@ def add_spread(
             compute = partial(_compute_moved, reference, truth, inputs, state, move)
             truth = _widen_leaves(truth, compute, exchange, attrgetter("has_steps"))
     return _add_spread_within(reference, truth, inputs, state) if reference.traits.has_intermediate else truth
-
-
-def _find_chain(reference: Reference) -> float:
-    """Return what one rounding of all values changes, in roundings, if the reference is well-conditioned."""
-    return CHAIN * math.sqrt(reference.traits.use.terms.operators)
 
 
 def orders_inputs(traits: InputTraits) -> bool:
@@ -283,7 +276,11 @@ def _add_spread_within(
     """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains."""
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
     sizes = (torch.finfo(one).eps * (WITHIN_ROUNDINGS if one.itemsize > 2 else 1) for one in dtypes)
-    widen = partial(_widen_by_roundings, moved_by=max(sizes, default=0.0), chain=_find_chain(reference))
+    widen = partial(
+        _widen_by_roundings,
+        moved_by=max(sizes, default=0.0),
+        chain=CHAIN * math.sqrt(reference.traits.use.terms.operators),
+    )
     takes = [_takes_spread(reference.traits, leaf, within=True) for leaf in truth.leaves]
     for seed in WITHIN_SEEDS if any(takes) else ():
         with suppress(ProblemError, torch.OutOfMemoryError):
@@ -299,7 +296,7 @@ def _add_spread_within(
     return truth
 
 
-def _widen(leaf: TruthLeaf, change: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
+def _widen(leaf: TruthLeaf, change: Tensor, *, moved_by: float, chain: float = 0.0) -> TruthLeaf:
     """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
     size = change.abs_().nan_to_num_(0.0, 0.0, 0.0)
     if not leaf.has_steps:
@@ -343,8 +340,8 @@ def _compute_moved(
     )
 
 
-def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float, chain: float = 0.0) -> TruthLeaf:
-    return _widen(leaf, moved.exact.double() - leaf.exact.double(), moved_by=moved_by, chain=chain)
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
+    return _widen(leaf, moved.exact.double() - leaf.exact.double(), moved_by=moved_by)
 
 
 def _find_reach(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
