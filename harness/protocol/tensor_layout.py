@@ -173,25 +173,26 @@ def flatten_value(
 ) -> tuple[Tree, list[Any]]:
     """`by_name` sorts dicts by key. Raises WireError for an unsupported type."""
     tensors: list[Any] = []
+    return _flatten(value, is_tensor, tensors, 0, by_name), tensors
 
-    def walk(value: object, depth: int) -> Tree:
-        if depth > MAX_DEPTH:
-            raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
-        if is_tensor(value):
-            tensors.append(value)
-            return {"t": len(tensors) - 1}
-        if isinstance(value, (list, tuple)):
-            kind = "tuple" if isinstance(value, tuple) else "list"
-            return {kind: [walk(item, depth + 1) for item in value]}
-        if isinstance(value, dict):
-            items = [(key if type(key) is int else str(key), item) for key, item in value.items()]
-            ordered = sorted(items, key=lambda item: str(item[0])) if by_name else items
-            return {"dict": [[key, walk(item, depth + 1)] for key, item in ordered]}
-        if isinstance(value, SCALAR_TYPES):
-            return {"v": value}
-        raise WireError(f"a value of type {type(value).__name__} cannot be sent")
 
-    return walk(value, 0), tensors
+def _flatten(value: object, is_tensor: Callable[[object], bool], tensors: list[Any], depth: int, by_name: bool) -> Tree:
+    """Append to `tensors`. A function inside of another would keep them alive in a cycle of references."""
+    if depth > MAX_DEPTH:
+        raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
+    if is_tensor(value):
+        tensors.append(value)
+        return {"t": len(tensors) - 1}
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_flatten(item, is_tensor, tensors, depth + 1, by_name) for item in value]}
+    if isinstance(value, dict):
+        items = [(key if type(key) is int else str(key), item) for key, item in value.items()]
+        ordered = sorted(items, key=lambda item: str(item[0])) if by_name else items
+        return {"dict": [[key, _flatten(item, is_tensor, tensors, depth + 1, by_name)] for key, item in ordered]}
+    if isinstance(value, SCALAR_TYPES):
+        return {"v": value}
+    raise WireError(f"a value of type {type(value).__name__} cannot be sent")
 
 
 def add_state(tree: Tree, tensors: int, names: Sequence[str]) -> Tree:

@@ -1,5 +1,6 @@
 """Programs for the inputs, layouts and shapes that the problem happens to give."""
 
+import re
 from functools import partial
 
 import pytest
@@ -14,7 +15,7 @@ def evaluate(evaluate):
 
 
 def test_program_right_only_for_the_given_inputs_gets_a_warning(evaluate):
-    problem = write_problem(RELU, inputs="[torch.rand(64, 65).abs()]")  # stated: legitimate programs may rely on it
+    problem = write_problem(RELU, inputs="[torch.rand(64, 65)]", settings='DISTRIBUTIONS = ("as_given",)')
     evaluation = evaluate(write_candidate("return x.clone()"), problem)
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "input_specialised")
@@ -36,7 +37,7 @@ def test_declared_distributions_are_required(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65)]", settings='DISTRIBUTIONS = ("as_given", "normal")')
     evaluation = evaluate(write_candidate("return x.clone()"), problem)
     assert evaluation.outcome == "wrong_value"
-    assert evaluation.message.endswith(("(on normal inputs)", "(on mixed inputs)"))
+    assert re.search(r"\(on (normal|mixed|varied) inputs\)", evaluation.message)
 
 
 IGNORES_STRIDES = "return x.as_strided((64, 65), (65, 1)) * 2"
