@@ -12,10 +12,10 @@ from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.timing.block_statistics import (
     GIVEN,
     HOPELESS,
-    SURELY_SLOWER,
     SlowerInputs,
     charge_slowest,
     decide,
+    is_surely_slower,
     scale_speedup,
 )
 from harness.sandbox.gpu.recording import NotReplayable
@@ -159,13 +159,9 @@ def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
     return high - low < STEADY_SHARE * low
 
 
-def is_surely_slower(theirs_us: float, mine_us: float) -> bool:
-    return mine_us > SLOW_US and mine_us > SURELY_SLOWER * theirs_us
-
-
 def is_far_slower(times: ReplayTimes) -> bool:
     given = times.given
-    if len(given) >= SURE_PAIRS and all(is_surely_slower(*pair) for pair in given):
+    if len(given) >= SURE_PAIRS and all(is_surely_slower(*pair, slow_us=SLOW_US) for pair in given):
         return True
     return len(given) >= DECIDED_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
 

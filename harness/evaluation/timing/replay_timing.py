@@ -21,12 +21,13 @@ from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunctio
 from harness.evaluation.integrity.code_images import may_launch_kernels
 from harness.evaluation.results import ReplayedKernels, TimingResult
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing.block_statistics import GIVEN, call_suspect
+from harness.evaluation.timing.block_statistics import GIVEN, call_suspect, is_surely_slower
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
 from harness.evaluation.timing.cold_replays import ColdReplays, Side, calibrate
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
+    SLOW_US,
     SURE_PAIRS,
     CandidateNotReplayable,
     ReplayTimes,
@@ -38,7 +39,6 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_faster,
     is_far_slower,
     is_steady,
-    is_surely_slower,
     join_rounds,
     needs_pairs,
 )
@@ -119,13 +119,11 @@ class ReplayTimer:
             try:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
-                candidate.end_worker()
-                if may_launch_kernels(candidate.list_functions(), self._libraries):
-                    raise NotReplayable("its kernels may launch others from the device, which a replay does not await")
+                functions = self._find_owners(baseline, candidate)
                 if candidate.reads_back:
-                    self._examine_recorded_call(stack, baseline, candidate)
+                    self._examine_recorded_call(stack, candidate, functions)
                     raise NotReplayable(READS_BACK)
-                rounds, conditions = self._measure_rounds(stack, baseline, candidate)
+                rounds, conditions = self._measure_rounds(stack, baseline, candidate, functions)
                 memory_bytes = baseline.recording.own_bytes, candidate.own_bytes
             except NotReplayable as reason:
                 self._ahead.finish()
@@ -156,11 +154,14 @@ class ReplayTimer:
         return side
 
     def _measure_rounds(
-        self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording
+        self,
+        stack: ExitStack,
+        baseline: KeptBaseline,
+        candidate: Recording,
+        functions: Sequence[OwnedFunction] | None,
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
-        functions = self._find_owners(baseline, candidate)
         if self._reference.requires_same_bits:
             self._elsewhere = self._open_side(stack, candidate)
         while not rounds or (len(rounds) < count_rounds(rounds[0].shorter_us) and not is_decided(rounds[0])):
@@ -193,11 +194,17 @@ class ReplayTimer:
         return rounds, sampler.conclude()
 
     def _find_owners(self, baseline: KeptBaseline, candidate: Recording) -> list[OwnedFunction] | None:
+        """Return None if time is not attributed. Raises NotReplayable."""
+        candidate.end_worker()
+        functions = candidate.list_functions()
+        if may_launch_kernels(functions, self._libraries):
+            raise NotReplayable("its kernels may launch others from the device, which a replay does not await")
         custom = self._custom and replace(self._custom, theirs=baseline.functions)
-        return None if custom is None else find_owners(candidate.list_functions(), custom)
+        return None if custom is None else find_owners(functions, custom)
 
-    def _examine_recorded_call(self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording) -> None:
-        functions = self._find_owners(baseline, candidate)
+    def _examine_recorded_call(
+        self, stack: ExitStack, candidate: Recording, functions: Sequence[OwnedFunction] | None
+    ) -> None:
         if functions is None:
             return
         with suppress(NotReplayable):
@@ -273,7 +280,7 @@ class ReplayTimer:
                 break
             seed = self._seeds.draw_shared(step)
             times = self._check_call(sides, seed, step)
-            is_hopeless &= times is None or is_surely_slower(*times)
+            is_hopeless &= times is None or is_surely_slower(*times, slow_us=SLOW_US)
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._replays.lay_out(sides[0].recording, seed))
             if self._wrong:
