@@ -99,8 +99,8 @@ class CallMaker:
         """Return the reference with kinds for timed calls. Call after all calls were made. What one kind reveals, such
         as a mask without marks, others may have, too.
         """
-        fit = [kind for kind in self.reference.derived_kinds if MOST_FAILED * self._fit[kind] >= self._failed[kind]]
-        fit = [kind for kind in fit if self._fit[kind]]
+        usable = {kind for kind, calls in self._fit.items() if MOST_FAILED * calls >= self._failed[kind]}
+        fit = [kind for kind in self.reference.derived_kinds if kind in usable]
         timed, untimed = (tuple(kind.name for kind in fit if kind.is_timed is wanted) for wanted in (True, False))
         failing = frozenset((*timed, *untimed) if self._failed else ())
         return replace(self.reference, timed_steps=timed, untimed_steps=untimed, failing_steps=failing)
