@@ -173,8 +173,9 @@ class ConstantWeights:
                 part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
 
     def _draw(self, constant: float) -> Tensor:
-        """Replace 0 by values of both signs from 0.25 to 0.75, others by values up to half larger or smaller, of `VISIBLE`
-        if they are below `SMALLEST`."""
+        """Replace 0 by values of both signs from 0.25 to 0.75, others by values up to half larger or smaller, or around
+        `VISIBLE` if they are below `SMALLEST`.
+        """
         if constant not in self._drawn:
             seed = (self._seed + hash(constant)) % 2**62  # constants get different values
             draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(seed), device="cpu")
