@@ -116,7 +116,7 @@ def find_kernels(folder: Path, results_dir: Path) -> tuple[list[AppliedKernel], 
                     problem=problem.name,
                     evaluation=best.id,
                     alone=alone,
-                    predicted=predict_gain(group["share"], alone) if alone else None,
+                    predicted=predict_gain(group["share"], alone / group.get("slowdown", 1.0)) if alone else None,
                     plan=plan | {"backward": problem.backward, "outlines": outlines},
                     source=source,
                 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from harness.capture.graph_code import list_state
 from harness.capture.groups import (
     ModuleGroup,
     describe_arguments,
@@ -31,7 +29,6 @@ from harness.capture.groups import (
 from harness.capture.options import RECORD, CaptureOptions
 from harness.capture.problem_text import (
     ProblemText,
-    describe_failure,
     describe_family,
     export_module,
     list_facts,
@@ -40,9 +37,17 @@ from harness.capture.problem_text import (
     require_plain_state,
     write_text,
 )
-from harness.capture.runtime import fill_outputs, fits, replace_forward
+from harness.capture.runtime import fits, replace_forward
 from harness.capture.script import ModelFinder, run_script
-from harness.capture.trial_calls import differentiate, draw_tensors, find_constant, run
+from harness.capture.trial_calls import (
+    behaves_equally,
+    compare_times,
+    copy_module,
+    draw_tensors,
+    find_constant,
+    require_equal,
+    run,
+)
 from harness.capture.watch import CallForm, Watch
 from harness.domain import ProblemError, StoreError, UsageError
 from harness.domain.files import raising, read_json_record, replace_text
@@ -222,6 +227,12 @@ def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOption
         text.left_out.append(f"{left} of {len(group.paths)} modules of this class and shape compute something else")
         group.share *= len(equal) / len(group.paths)
         group.paths = equal
+    group.slowdown = compare_times(group.module, text, watch.device)
+    if group.slowdown > 1.0:
+        text.left_out.append(
+            f"its baseline takes {group.slowdown:.2f}x the module's time, since torch calls a faster implementation of "
+            "the module: a kernel gains as much less in the model"
+        )
     group.problem, group.left_out = name, text.left_out
     report.written[name] = text
     return True
@@ -282,29 +293,18 @@ def _record_group(group: ModuleGroup, text: ProblemText | None) -> dict[str, Any
     return record
 
 
-SEED = 20
-
-
 def make_problem(
     module: nn.Module, forms: Sequence[CallForm], *, summary: str, settings: Sequence[str], device: torch.device
 ) -> ProblemText:
     """Raises ProblemError with the reason why the module cannot be a problem."""
     require_plain_state(module)
-    module = _copy(module, device)
+    module = copy_module(module, device)
     text = _write_and_check(module, _choose_family(forms), summary, settings, device)
     covered = sum(form.count for form in text.forms if _is_covered(form, text))
     total = sum(form.count for form in forms)
     if covered < total:
         text.left_out.append(f"{total - covered} of {total} calls have other shapes or arguments")
     return text
-
-
-def _copy(module: nn.Module, device: torch.device) -> nn.Module:
-    """Return it without hooks, which surround kernels, too."""
-    module = copy.deepcopy(module).to(device)
-    module._forward_pre_hooks.clear()
-    module._forward_hooks.clear()
-    return module
 
 
 def _is_covered(form: CallForm, text: ProblemText) -> bool:
@@ -342,10 +342,10 @@ def _write_and_check(
             )  # fmt: skip
             text = write(sizes=sizes)
             for values in sizes.values:
-                _require_equal(module, text, values, device, gradients=constant is not None)
+                require_equal(module, text, values, device, gradients=constant is not None)
             with suppress(ProblemError):  # of sizes that depend on each other
                 for values in sizes.list_mixed():
-                    _require_equal(module, text, values, device, gradients=False)
+                    require_equal(module, text, values, device, gradients=False)
                 text = write(sizes=replace(sizes, ranges=sizes.find_ranges()))
             return text
         except ProblemError as error:
@@ -365,64 +365,3 @@ def _find_nonnegative(module: nn.Module, form: CallForm, device: torch.device) -
                 continue
             if any(bool(one.isnan().any()) for one in list_tensors(results) if one.is_floating_point()):
                 yield name
-
-
-def _require_equal(
-    module: nn.Module, text: ProblemText, values: Mapping[str, int], device: torch.device, *, gradients: bool
-) -> None:
-    """Compare the problem's model with the module on inputs of the problem, in sizes of these `values`. Raises
-    ProblemError."""
-    namespace, form = load_text(text.text), text.sizes.resize(text.forms[0], values)
-    namespace.update(values)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(SEED)
-        inputs = [one.to(device) for one in namespace["get_inputs"]()]
-        written = namespace["Model"]().to(device)
-    original = copy.deepcopy(module)
-    copy_state(original, written)
-    tensors = draw_tensors(form, device) | dict(zip(text.inputs, inputs, strict=True))
-    try:
-        expected = run(original, form, tensors)
-    except Exception as error:  # of the user's code
-        raise ProblemError(f"it fails on random inputs: {describe_failure(error)}") from error
-
-    def call(**given: Tensor) -> Any:
-        found = written(*(given[name] for name in text.inputs))
-        return fill_outputs(ast.literal_eval(text.outputs), found, given)
-
-    try:
-        with torch.no_grad():
-            torch.testing.assert_close(call(**tensors), expected, equal_nan=True)
-        if gradients:
-            found, expected = differentiate(written, form, tensors, call), differentiate(original, form, tensors)
-            torch.testing.assert_close(found, {name: expected[name] for name in found}, equal_nan=True)
-    except (AssertionError, RuntimeError, TypeError, AttributeError, NameError, ValueError, IndexError) as error:
-        raise ProblemError("its code computes other values than the module") from error
-
-
-def load_text(text: str) -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "captured"}
-    exec(compile(text, "captured problem", "exec"), namespace)
-    return namespace
-
-
-def copy_state(source: nn.Module, target: nn.Module) -> None:
-    """Raises ProblemError if names or shapes differ."""
-    wanted, own = list_state(source), list_state(target)
-    if {n: (v.shape, v.dtype) for n, v in wanted.items()} != {n: (v.shape, v.dtype) for n, v in own.items()}:
-        raise ProblemError(f"its state {sorted(wanted)} cannot be written as {sorted(own)}")
-    with torch.no_grad():
-        for name, value in wanted.items():
-            own[name].copy_(value)
-
-
-def behaves_equally(one: nn.Module, other: nn.Module, form: CallForm, device: torch.device) -> bool:
-    """Compare two modules of equal state on random inputs; the weights of the first are used for both."""
-    one, other = (_copy(module, device) for module in (one, other))
-    try:
-        copy_state(one, other)
-        tensors = draw_tensors(form, device)
-        torch.testing.assert_close(*(run(module, form, tensors) for module in (one, other)), equal_nan=True)
-    except (ProblemError, AssertionError, RuntimeError, TypeError):
-        return False
-    return True

@@ -23,7 +23,8 @@ OVERHEAD_FRACTION = 0.1  # of the roofline: below, a call consists mostly of lau
 @dataclass(slots=True, kw_only=True)
 class ModuleGroup:
     """`share` is that of a call of the model, `own_share` without the modules inside. `time_us` and `roofline_us` are
-    of one call of one module. `reason` says why there is no problem, `opaque` why chains in its forward have none."""
+    of one call of one module. `slowdown` is the time of the problem's baseline divided by the module's.
+    `reason` says why there is no problem, `opaque` why chains in its forward have none."""
 
     kind: str
     paths: list[str]
@@ -36,6 +37,7 @@ class ModuleGroup:
     roofline_us: float
     bound: str
     problem: str = ""
+    slowdown: float = 1.0
     reason: str = ""
     opaque: str = ""
     left_out: list[str] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import operator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -142,11 +144,40 @@ def export_module(module: nn.Module, form: CallForm, tensors: Iterable[Tensor], 
         for shape in sizes.names
     ]
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), _quiet(), _attention_as_called():
             taking = take_tensors(module, form.arguments, form.positional)
             return torch.export.export(taking, tuple(tensors), dynamic_shapes=tuple(dynamic), strict=False)
     except Exception as error:  # export runs the user's code
         raise ProblemError(f"torch.export cannot record {describe_failure(error)}") from error
+
+
+@contextmanager
+def _attention_as_called() -> Iterator[None]:
+    """Record self-attention as the operators of torch's fast path, which nn.MultiheadAttention takes in calls, and not
+    while it is recorded."""
+    usual = nn.MultiheadAttention.forward
+
+    def forward(
+        self: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
+        given = inspect.signature(usual).bind(self, query, key, value, *args, **kwargs)
+        given.apply_defaults()
+        masks = (given.arguments["key_padding_mask"], given.arguments["attn_mask"])
+        is_plain = self._qkv_same_embed_dim and self.in_proj_bias is not None and self.bias_k is None
+        takes_path = self.batch_first and not self.training and not self.add_zero_attn and self.num_heads % 2 == 0
+        is_self = query is key is value and query.dim() == 3
+        if given.arguments["need_weights"] or masks != (None, None) or not (is_plain and takes_path and is_self):
+            return usual(self, query, key, value, *args, **kwargs)
+        rows = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, dim=-1)
+        q, k, v = (one.view(*one.shape[:2], self.num_heads, self.head_dim).transpose(1, 2) for one in rows)
+        joined = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
+        return self.out_proj(joined), None
+
+    nn.MultiheadAttention.forward = forward  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        nn.MultiheadAttention.forward = usual  # type: ignore[method-assign]
 
 
 def describe_failure(error: Exception) -> str:

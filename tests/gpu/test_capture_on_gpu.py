@@ -122,9 +122,10 @@ def test_a_model_is_measured_in_each_mode_with_gradients_too(gradients):
 def test_chains_of_a_long_forward_are_measured_in_each_mode(tmp_path, monkeypatch, build_cache):
     import torch
 
-    from harness.capture.capture import load_text, read_capture
+    from harness.capture.capture import read_capture
     from harness.capture.comparison import compare_models, expect, measure_modes
     from harness.capture.runtime import make_dispatches
+    from harness.capture.trial_calls import load_text
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HARNESS_CACHE_DIR", str(build_cache))

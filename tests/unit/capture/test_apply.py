@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness.capture.apply import ApplyReport, find_kernels, write_applied
-from harness.capture.capture import load_text
+from harness.capture.trial_calls import load_text
 from harness.cli.main import run_command
 from harness.problems.discovery import find_suite
 from harness.store.results import ResultStore

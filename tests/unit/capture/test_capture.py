@@ -7,7 +7,7 @@ import pytest
 import torch
 from captured_modules import PART, groups_of, written
 
-from harness.capture.capture import copy_state, load_text
+from harness.capture.trial_calls import copy_state, load_text
 from harness.problems.watched_process import describe_inputs
 
 MLP = """

@@ -4,7 +4,7 @@ import pytest
 import torch
 from captured_modules import PART, groups_of, written
 
-from harness.capture.capture import load_text
+from harness.capture.trial_calls import load_text
 
 
 def test_gradients_that_training_does_not_need_are_not_asked_for(capture):

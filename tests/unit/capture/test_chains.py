@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from harness.capture.capture import load_text, read_capture
+from harness.capture.capture import read_capture
 from harness.capture.comparison import applied, compare_models, copy_structure, expect, run_calls
 from harness.capture.groups import describe_arguments, outline_module
 from harness.capture.runtime import apply_plans, make_dispatches
+from harness.capture.trial_calls import load_text
 from harness.capture.values import describe
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from harness.capture.capture import load_text, make_problem
+from harness.capture.capture import make_problem
 from harness.capture.runtime import fill_outputs
+from harness.capture.trial_calls import load_text
 from harness.capture.values import describe, merge
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError
