@@ -48,9 +48,9 @@ class InputContract:
     along `dim`. `distinct` values differ within a row.
 
     Of inputs that were seen: `is_constant` if two draws are equal, `is_related` if elements are not drawn
-    independently, `has_pattern` if floating values are constant, whole or of few digits, though others are allowed,
-    `is_implied` if bounds are the range of functions that made the values, `is_converted` if values that become
-    integers depend on it.
+    independently, `has_pattern` if floating values are constant, whole, of few digits or partly zero, though others
+    are allowed, `is_implied` if bounds are the range of functions that made the values, `is_converted` if values that
+    become integers depend on it.
     """
 
     kind: str = "real"

@@ -1,12 +1,11 @@
 """Skips tiles whose first element is zero, in the recording alone.
 
 layer: correctness
-mechanism: Zeros of inputs that are mostly zero stay where the problem has them, in every kind of inputs.
+mechanism: Zeros of inputs that are mostly zero seem to stay where the problem has them, in every kind of inputs.
 problem: gpu_product_of_tiles
 expected: wrong_value, suspect, no_gain
 device: gpu
 timed: yes
-known_open: Zeros among other values are no pattern that inputs may lose.
 """
 
 import ctypes

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+INPUTS = {"a": "real", "b": "real"}
 size, columns, tile = 4096, 1024, 64
 
 

@@ -25,6 +25,7 @@ from harness.problems.inputs.tensors import (
     has_own_elements,
     split_for_device,
     split_parts,
+    take_sample,
     without_repeats,
 )
 from harness.problems.inputs.traits import InputTraits
@@ -130,14 +131,21 @@ def _limit(value: float, contract: InputContract) -> float:
 
 
 def _change_reals(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Zeros stay, as in triangles, unless all are zero. Zeros or ones alone may be factors or a mask."""
+    """Zeros among drawn values become others; elsewhere they stay, as in triangles, unless all are zero. Zeros or ones
+    alone may be factors or a mask.
+    """
     if contract.states_bounds:
         return _draw_between(given, contract, generator)
     if given.numel() > 1 and bool((given == 0).all() | (given == 1).all()) and draw(MASKS_OF, generator):
         return _change_mask(given, contract, generator)
     changed, is_zero = given.clone(), not bool(given.count_nonzero())
+    known = take_sample(given)
+    known = known[known != 0] if contract.is_free else given.new_zeros(1)
     for part in split_for_device(changed):
         draws = torch.rand(part.shape, generator=generator, device=part.device)
+        if len(known):
+            places = (draws * len(known)).long().clamp_(max=len(known) - 1)
+            part.copy_(torch.where(part == 0, known[places], part))
         part.copy_(draws - 0.5 if is_zero else part * (0.5 + draws).to(part.dtype))
     return _keep_most(changed, given, generator, only_slices=False)
 

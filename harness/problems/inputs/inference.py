@@ -16,6 +16,7 @@ from harness.problems.inputs.tensors import (
     find_marks,
     has_few_digits,
     has_own_elements,
+    has_zeros,
     holds_whole_numbers,
     without_repeats,
 )
@@ -82,7 +83,7 @@ def _has_pattern(value: Any, *, is_constant: bool) -> bool:
     tensor = without_repeats(value)
     if tensor.dtype not in FLOATS or tensor.is_meta or not has_own_elements(tensor) or not tensor.numel():
         return False
-    return is_constant or (tensor.numel() > 1 and has_few_digits(tensor))
+    return is_constant or (tensor.numel() > 1 and (has_few_digits(tensor) or has_zeros(tensor)))
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MASKED = -1e4  # or less is added to scores that do not count
 FEW = 8  # most elements or slices of a sparse choice
 SAMPLED = 1 << 20  # elements
+LEAST_ZEROS = 1 / 256
 PART = 1 << 23  # elements that are refilled at a time, or one row
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
@@ -70,12 +71,22 @@ def find_inexact(values: Tensor) -> Tensor:
 
 def has_many_digits(tensor: Tensor) -> bool:
     """Of a large tensor, look at a sample."""
-    if tensor.is_contiguous():
-        tensor = tensor.view(-1)[:: max(tensor.numel() // SAMPLED, 1) | 1]  # odd, so that it meets all columns
+    tensor = take_sample(tensor)
     count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
     for part in split_for_device(tensor):
         count += find_inexact(part).count_nonzero()
     return int(count) * 2 > tensor.numel()
+
+
+def take_sample(tensor: Tensor) -> Tensor:
+    """Return elements of a large contiguous tensor at an odd stride, so that they are of all columns, else all."""
+    return tensor.view(-1)[:: max(tensor.numel() // SAMPLED, 1) | 1] if tensor.is_contiguous() else tensor
+
+
+def has_zeros(tensor: Tensor) -> bool:
+    """True if some, not all, values are zero: more than random draws make."""
+    sample = take_sample(tensor)
+    return LEAST_ZEROS * sample.numel() < sample.numel() - int(sample.count_nonzero()) < sample.numel()
 
 
 def has_negative(tensor: Tensor) -> bool:

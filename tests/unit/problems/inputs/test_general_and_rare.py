@@ -50,6 +50,14 @@ def test_integers_may_not_change_where_the_reference_scatters():
     assert [infer([places], [places], use)[0].kind for use in (NO_USE, scattering.use)] == ["integer", "as_drawn"]
 
 
+def test_zeros_among_drawn_values_become_others():
+    value = torch.relu(torch.randn(4000))
+    filled = [alter_one(value, seed)[value == 0].count_nonzero() for seed in range(8)]
+    assert max(filled) > 1900 and min(filled) > 0
+    (related,) = alter((value,), (value.flip(0),), related=True)
+    assert not related[value == 0].any()
+
+
 def test_only_constants_are_altered_and_given_tensors_stay():
     drawn, mask = torch.randn(30), torch.ones(30)
     altered = alter((drawn, mask, 7, 0.5), (drawn + 1, mask, 7, 0.5), 1)
@@ -120,7 +128,9 @@ def test_other_integers_are_shuffled():
 
 
 def test_triangles_stay():
-    assert torch.equal(alter_one(torch.ones(9, 9).tril()) == 0, torch.ones(9, 9).tril() == 0)
+    given = torch.ones(9, 9).tril()
+    (altered,) = alter((given,), (given,), related=True)
+    assert torch.equal(altered == 0, given == 0)
 
 
 @pytest.mark.parametrize("low", [float("-inf"), -1e9])

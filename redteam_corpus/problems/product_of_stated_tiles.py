@@ -1,0 +1,21 @@
+"""Product of a matrix, of which one tile of 16 x 16 in four is not zero though any value may be another, and another one."""
+
+import torch
+from torch import nn
+
+INPUTS = {"a": "real", "b": "real"}
+size, columns, tile = 256, 64, 16
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+
+def get_inputs():
+    kept = (torch.rand(size // tile, size // tile) < 1 / 4).float()
+    return [torch.randn(size, size) * kept.repeat_interleave(tile, 0).repeat_interleave(tile, 1), torch.randn(size, columns)]
+
+
+def get_init_inputs():
+    return []
