@@ -105,6 +105,7 @@ CHANGED_ONE_IN = 4  # timed calls
 ROW_STEPS = 4  # calls in a row
 OTHER_SHARE = 0.8  # of timed calls that begin with weights of another seed: those with known ones do not count
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
+SCALED_SHARE, LARGE = 0.5, 1024  # of timed states, in elements
 TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
 MOST_GROWTH = 1 << 10
 
@@ -245,7 +246,12 @@ class Reference:
         state = {
             name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
         }
-        return scale_state(self.model, state, source) if self.loaded.problem.dynamic_weights else state
+        if self.loaded.problem.dynamic_weights:
+            return scale_state(self.model, state, source)
+        if source.random() < SCALED_SHARE:  # a call may leave most of a state as it was
+            large = {name: one for name, one in state.items() if one.numel() >= LARGE}
+            state |= scale_state(self.model, large, source, partly=True)
+        return state
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         is_read_only = self.computes_on is None and not self.changes_inputs
