@@ -28,7 +28,7 @@ from harness.evaluation.correctness.allowed_errors import (
 )
 from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
-from harness.evaluation.correctness.precision import RandomRoundings
+from harness.evaluation.correctness.precision import LargestResult, RandomRoundings
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import OUTPUT_FORM, has_only_numbers, refuse_varying
 from harness.evaluation.correctness.truth import (
@@ -38,6 +38,7 @@ from harness.evaluation.correctness.truth import (
     compute_truth,
     copy_tensors,
     keep_on_host,
+    run_reference,
     run_with_state,
     write_state,
 )
@@ -54,6 +55,7 @@ DRAWS, FEW_DRAWS = 4, 2  # at most, until outputs for inputs of a derived kind d
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
 # inputs and outputs are half of what is allowed.
 CALM, CALM_IN_16_BITS = 0.5, 1.0
+LARGEST_FLOAT16 = torch.finfo(torch.float16).max
 MOVED = 1.5**0.5  # times the root mean square of roundings, whose moves are none or one
 
 
@@ -218,6 +220,35 @@ def _find_calm(
         return every  # within a fifth of the limit, and an eighth for the reference's own error
     verdicts = compare_leaves(expected.truth, perturbed, tolerance, by_peak=kind.by_peak)
     return tuple(_is_calm(leaf, verdict) for leaf, verdict in zip(expected.truth.leaves, verdicts, strict=True))
+
+
+def refine_truth(
+    reference: Reference,
+    truth: Truth,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor] | None = None,
+    kind: InputKind = GIVEN,
+) -> Truth:
+    """Add what roundings change, or exclude all outputs if intermediate results are beyond the range of float16, in
+    which a legitimate program may compute.
+    """
+    if isinstance(kind, DerivedKind) and reference.format_bits == 16 and _exceeds_float16(reference, inputs, state):
+        return replace(truth, leaves=tuple(replace(leaf, is_calm=False) for leaf in truth.leaves))
+    return add_spread(reference, truth, inputs, state)
+
+
+def _exceeds_float16(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> bool:
+    usual = _find_largest(reference, reference.make_inputs(0), None)
+    return usual <= LARGEST_FLOAT16 < _find_largest(reference, inputs, state)
+
+
+def _find_largest(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> float:
+    with suppress(ProblemError, torch.OutOfMemoryError), torch.no_grad(), LargestResult() as watch:
+        write_state(reference.model, reference.changing if state is None else state)
+        run_reference(reference.loaded, reference.model, copy_tensors(inputs, reference.computes_on))
+        write_state(reference.model, reference.changing)
+        return float(watch.size)
+    return 0.0
 
 
 def add_spread(

@@ -17,10 +17,10 @@ from harness.evaluation.correctness.calls import (
     REUSES_OUTPUT,
     AliasCheck,
     Exercise,
-    add_spread,
     describe_change,
     find_worst_allowed,
     orders_inputs,
+    refine_truth,
 )
 from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
@@ -194,7 +194,7 @@ class _Checker:
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device, hold_streams=hold_streams)
         self._shortest_s = min(self._shortest_s, run.evaluator_us / 1e6)
-        refine = partial(add_spread, self._reference, inputs=inputs, state=exercise.state)
+        refine = partial(refine_truth, self._reference, inputs=inputs, state=exercise.state, kind=exercise.kind)
         outcome, trial = compare_expected(
             run,
             expected,
@@ -247,7 +247,7 @@ class _Checker:
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device)
         self._last_seed = kept.seed
-        refine = partial(add_spread, self._reference, inputs=inputs)
+        refine = partial(refine_truth, self._reference, inputs=inputs)
         outcome, trial = compare_expected(run, expected, self._reference, "again", accepted=kept.specs, refine=refine)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)

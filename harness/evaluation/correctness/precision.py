@@ -153,6 +153,24 @@ class RandomRoundings(OperatorWatch):  # type: ignore[no-untyped-call]
             perturb(result, next(self._seeds), self._roundings)
 
 
+class LargestResult(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Finds the largest finite size of a floating-point result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: list[Tensor] = []  # where they were computed, for one transfer at the end
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        for one in list_tensors(result):
+            if one.is_floating_point() and one.numel() and not operator.is_view:
+                size = one.detach().abs().nan_to_num_(0.0, 0.0, 0.0).amax().double()
+                self._found = [torch.maximum(self._found[0], size) if self._found else size]
+
+    @property
+    def size(self) -> float:
+        return float(self._found[0]) if self._found else 0.0
+
+
 def _truncate_to_tf32(tensor: Tensor) -> Tensor:
     if tensor.dtype is not torch.float32:
         return tensor

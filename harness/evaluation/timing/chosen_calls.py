@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count, cycle
 
 from harness.domain import Block, CandidateFailure, Outcome, Trial
-from harness.evaluation.correctness.calls import add_spread, select_calm
+from harness.evaluation.correctness.calls import refine_truth, select_calm
 from harness.evaluation.correctness.checks import compare_expected, compare_refined
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
@@ -137,7 +137,8 @@ class ChosenCalls:
             inputs = self._reference.make_timed_inputs(seed)
             step = self._reference.choose_timed_step(seed)
             expected = self._reference.expect(inputs, state, own_first=True, key=(seed, step))
-            kind, refine = find_kind(step), partial(add_spread, self._reference, inputs=inputs, state=state)
+            kind = find_kind(step)
+            refine = partial(refine_truth, self._reference, inputs=inputs, state=state, kind=kind)
             outcome, trial = self._compare(run, expected, kind, refine)
             calm = expected if outcome is None else select_calm(self._reference, expected, seed, kind)
             if calm is not None and calm is not expected:

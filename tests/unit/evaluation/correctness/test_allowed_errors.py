@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
-from harness.evaluation.correctness.calls import add_spread
+from harness.evaluation.correctness.calls import add_spread, refine_truth
 from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import prepare_reference
@@ -248,6 +248,20 @@ def test_conditioning_is_allowed_for():
     assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is None
     wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
     assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_results_beyond_float16_are_not_compared_where_inputs_have_16_bits(dtype):
+    expression = "(lambda e: (e / (e + 1.0)).to(x.dtype))(torch.exp(2.0 * x.float()))"
+    reference = make_reference(expression, f"torch.randn(64, 256, dtype=torch.{dtype})")
+    (x,), kind = reference.make_inputs(3), find_kind("varied")
+    for factor, is_compared in ((1.0, True), (8.0, dtype == "float32")):
+        inputs = [x * factor]
+        truth = refine_truth(reference, reference.truth_of(inputs), inputs, kind=kind)
+        wrong = flatten_outputs(torch.full_like(x, torch.nan))
+        assert (reference.compare(truth, wrong, kind.name, kind)[0] is Outcome.WRONG_VALUE) is is_compared
+    given = refine_truth(reference, reference.truth_of([x * 8.0]), [x * 8.0])
+    assert reference.compare(given, wrong, "as_given")[0] is Outcome.WRONG_VALUE
 
 
 def test_inputs_of_usual_sizes_have_the_tolerance_of_given_ones():
