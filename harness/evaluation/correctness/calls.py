@@ -337,9 +337,13 @@ def _widen(leaf: TruthLeaf, change: Tensor, *, moved_by: float, chain: float = 0
 
 
 def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
-    further = FURTHER_ROUNDINGS if leaf.is_16_bit else 1.0
-    change = (found.double() - leaf.reference.double()) * further
-    return _widen(leaf, change, moved_by=moved_by, chain=chain)
+    change = found.double() - leaf.reference.double()
+    widened = _widen(leaf, change.clone(), moved_by=moved_by, chain=chain)
+    if not leaf.is_16_bit:
+        return widened
+    of_elements = replace(leaf, spread=leaf.element_spread)
+    further = _widen(of_elements, change * FURTHER_ROUNDINGS, moved_by=moved_by, chain=chain)
+    return replace(widened, element_spread=further.spread)
 
 
 def _copy_moved(

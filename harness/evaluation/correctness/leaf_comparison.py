@@ -158,9 +158,10 @@ def _count_steps(found: Tensor, exact: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _rate_whole(leaf: TruthLeaf, candidate: Tensor, scale: _Scale, terms: Terms, tolerance: Tolerance) -> float:
     products = torch.zeros((4, 4), dtype=torch.float64, device=leaf.device)
-    tensors = (leaf.exact, leaf.reference, candidate, *leaf.spreads)
-    for first, (exact, own, found, *spread) in _chunks(leaf.device, *tensors):
-        size = scale.magnitude_of(exact, first, *spread).clamp_(min=SMALLEST)
+    spread = () if leaf.spread is None else (leaf.spread,)
+    tensors = (leaf.exact, leaf.reference, candidate, *spread)
+    for first, (exact, own, found, *known) in _chunks(leaf.device, *tensors):
+        size = scale.magnitude_of(exact, first, *known).clamp_(min=SMALLEST)
         errors = ((one - exact).nan_to_num_(0.0, 0.0, 0.0) / size for one in (found, own))
         products += multiply_rows(*errors, scale.zero(exact) / size, torch.ones_like(size))
     return rate_whole(products.tolist(), candidate.numel(), leaf.reference.dtype, terms, tolerance)

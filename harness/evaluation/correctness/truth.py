@@ -45,9 +45,9 @@ TruthKey = tuple[int, str]  # seed and kind of the inputs
 @dataclass(frozen=True, kw_only=True)
 class TruthLeaf:
     """One output. `exact` is in float64, or `reference` again. `spread` is the magnitude that conditioning adds; of
-    those that have steps, by how much they may differ. Where
-    `reach` is known, only that explains lost elements. If not `is_calm`, legitimate programs may differ, so only the
-    form is compared.
+    those that have steps, by how much they may differ. `element_spread` is that of single elements, not of a whole
+    output. Where `reach` is known, only that explains lost elements. If not `is_calm`, legitimate programs may differ,
+    so only the form is compared.
     """
 
     name: str
@@ -56,11 +56,12 @@ class TruthLeaf:
     compared_on: torch.device | None = None
     is_calm: bool = True
     spread: Tensor | None = None
+    element_spread: Tensor | None = None
     reach: Tensor | None = None
 
     @property
     def spreads(self) -> tuple[Tensor, ...]:
-        return () if self.spread is None else (self.spread,)
+        return tuple(one for one in (self.spread, self.element_spread) if one is not None)
 
     @property
     def device(self) -> torch.device:

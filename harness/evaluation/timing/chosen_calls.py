@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import count, cycle
+from typing import Any
+
+from torch import Tensor
 
 from harness.domain import Block, CandidateFailure, Outcome, Trial
 from harness.evaluation.correctness.calls import refine_truth, select_calm
@@ -212,5 +215,6 @@ def _sample_truth(truth: Truth, sample: Sample) -> Truth:
 
 
 def _sample_leaf(leaf: TruthLeaf, index: int, sample: Sample) -> TruthLeaf:
-    reference, exact, *spread = (sample.take(index, one) for one in (leaf.reference, leaf.exact, *leaf.spreads))
-    return replace(leaf, reference=reference, exact=exact, spread=next(iter(spread), None))
+    known = ((name, value) for name, value in vars(leaf).items() if isinstance(value, Tensor))
+    sampled: dict[str, Any] = {name: sample.take(index, tensor) for name, tensor in known}
+    return replace(leaf, **sampled)

@@ -120,7 +120,7 @@ def find_outcomes(problem, program, kind, seeds, dtype=None):
 
 @pytest.mark.parametrize("kind", ["peaked", "scaled", "varied", "as_given"])
 @pytest.mark.parametrize("program", [LIBRARY, RECOMPUTED.replace("HOOK", "pass")], ids=["library", "recomputed"])
-@pytest.mark.parametrize("dtype", [None, "bf16"])
+@pytest.mark.parametrize("dtype", [None, "bf16", "fp16"])
 def test_another_form_of_a_backward_pass_that_cancels_is_right(program, kind, dtype):
     assert set(find_outcomes(ATTENTION, program, kind, range(24), dtype)) == {None}
 

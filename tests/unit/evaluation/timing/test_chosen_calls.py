@@ -5,10 +5,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness import reference as references
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.settings import Choice
 from harness.evaluation.timing import chosen_calls
 from harness.evaluation.timing.chosen_calls import ChosenCalls
@@ -193,3 +195,14 @@ def test_a_large_output_of_another_form_is_found(large_reference, shape):
         )
         chosen.note(1, mine, baseline)
     assert "shape" in chosen.find_wrong()
+
+
+def test_all_that_is_known_of_an_output_is_sampled():
+    values = torch.arange(60000.0)
+    known = {"spread": values + 1, "element_spread": values + 2, "reach": values + 3}
+    leaf = TruthLeaf(name="output", reference=values, exact=values.double(), **known)
+    sampled = chosen_calls._sample_leaf(leaf, 0, SAMPLE)
+    places = sampled.reference.long()
+    assert 0 < len(places) < len(values)
+    assert torch.equal(sampled.exact, places.double())
+    assert all(torch.equal(getattr(sampled, name), values[places]) for name, values in known.items())
