@@ -349,7 +349,7 @@ def compare_refined(
     refine: Callable[[Truth], Truth] | None,
 ) -> tuple[Outcome | None, Trial]:
     outcome, trial = reference.compare(truth, outputs, label, kind)
-    is_chain = kind is not GIVEN and reference.traits.has_intermediate
+    is_chain = reference.traits.has_intermediate and (kind is not GIVEN or any(leaf.has_steps for leaf in truth.leaves))
     may_be_order = orders_inputs(reference.traits) and trial.mismatched <= FEW_EQUAL * trial.elements
     is_open = outcome is Outcome.WRONG_VALUE and (is_chain or may_be_order or is_slight(trial))
     if outcome is None:

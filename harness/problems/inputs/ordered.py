@@ -27,7 +27,7 @@ STRETCHED_BY = 3.0  # times the distance, added to values above the least of the
 # for copied values; elsewhere so much that float32 still tells their functions apart. Half precision tells neither.
 NEAREST, NEAR = 2.0**-19, 2.0**-15
 SMALLER = 2.0**-12  # for copied values, whose keys may be rounded to a multiple of a constant
-LARGEST = 8.0  # of others, since float32 rounds exponentials of larger ones more
+LARGEST = (8.0, 1.0, 0.125)  # of others: float32 rounds exponentials of larger ones more
 MOST_BINADES = 2  # that neighbours fill
 GAP = 8  # binades between two parts of them
 
@@ -147,7 +147,7 @@ def _crowd(rows: Tensor, generator: torch.Generator, *, is_copied: bool) -> None
     ordered, order = rows.sort(-1)
     ranks = (ordered.diff(dim=-1, prepend=ordered[..., :1]) != 0).cumsum(-1).mul_(step)
     least = ordered.abs().amax(-1, keepdim=True)
-    least = least.mul_(SMALLER) if is_copied else least.clamp_(max=LARGEST)
+    least = least.mul_(SMALLER) if is_copied else least.clamp_(max=LARGEST[draw(len(LARGEST), generator)])
     if is_copied:  # one larger distance, so that most values share a part of the range
         above = torch.randint(rows.size(-1), (*rows.shape[:-1], 1), generator=generator, device=rows.device)
         ranks += (ranks > above * step) * (GAP << digits)

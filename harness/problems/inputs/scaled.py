@@ -92,7 +92,7 @@ class Scaled(DerivedKind):
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(3 if form == "near" else 4, generator)] if has_signs else 0.0
             change = partial(_scale, factor=factor, sign=sign)
-            _change_slices(tensor, change, generator, is_whole=is_whole)
+            _change_slices(tensor, change, generator, is_whole=is_whole, dimension=0)
         return inputs
 
 
@@ -191,8 +191,8 @@ def _choose_side(tensor: Tensor, dim: int, generator: torch.Generator, *, is_one
 
 
 class Shifted(DerivedKind):
-    """Moves slices of the first dimension: a softmax is zero beside one much larger element of its row, and its
-    logarithm infinite. Values that a maximum takes become smaller, so that one that begins at 0 is wrong. Where minus
+    """Moves slices along any dimension: a softmax is zero beside one much larger element of its row, and its logarithm
+    infinite. Values that a maximum takes become smaller, so that one that begins at 0 is wrong. Where minus
     infinity stands for values that do not count, all others are negative and large, as scores beside a mask.
     """
 
@@ -255,7 +255,13 @@ def _scale(part: Tensor, *, factor: float, sign: float) -> None:
 
 
 def _change_slices(
-    tensor: Tensor, change: Callable[[Tensor], object], generator: torch.Generator, *, is_whole: bool
+    tensor: Tensor,
+    change: Callable[[Tensor], object],
+    generator: torch.Generator,
+    *,
+    is_whole: bool,
+    dimension: int | None = None,
 ) -> None:
     is_whole |= tensor.dim() < 2
-    change_some(tensor, change, None if is_whole else choose_part(tensor, generator, dimension=0))
+    chosen = None if is_whole else choose_part(tensor, generator, only_slices=True, dimension=dimension)
+    change_some(tensor, change, chosen)

@@ -276,10 +276,14 @@ def test_in_many_calls_only_secret_parts_change(kind):
 
 
 def test_values_of_one_slice_move_together():
-    given = torch.randn(12, 5, 7)
-    for seed in range(20):
-        changed = (vary(given.clone(), "shifted", seed) != given).flatten(1)
-        assert torch.equal(changed.all(1), changed.any(1))
+    given, along = torch.randn(12, 5, 7), [0, 0, 0]
+    for seed in range(40):
+        changed = vary(given.clone(), "shifted", seed) != given
+        slices = [changed.movedim(dim, 0).flatten(1) for dim in range(3)]
+        are_whole = [torch.equal(one.all(1), one.any(1)) for one in slices]
+        assert any(are_whole)
+        along = [count + is_whole for count, is_whole in zip(along, are_whole, strict=True)]
+    assert min(along) > 5
 
 
 def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch):
