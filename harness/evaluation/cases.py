@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -36,8 +36,8 @@ OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """`case` is None without cases. Time attribution and robustness probes run only in the file's first case. One
-    secretly chosen run makes all the calls that check correctness. `timed_runs` share the timing budget.
+    """`case` is None without cases. Robustness probes, and on a CPU time attribution, run only in the file's first case.
+    One secretly chosen run makes all the calls that check correctness. `timed_runs` share the timing budget.
     """
 
     case: Case | None = None
@@ -73,6 +73,9 @@ class CaseRun:
 
     def name_finding(self, finding: Finding) -> Finding:
         return replace(finding, message=f"{self.label}: {finding.message}") if self.case else finding
+
+    def name_findings(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(map(self.name_finding, findings))
 
     def conclude(
         self,

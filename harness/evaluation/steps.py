@@ -247,7 +247,9 @@ class CaseContext:
 
     @property
     def is_attributed(self) -> bool:
-        return self.tools.settings.attribute_work and self.task.run.is_first
+        """On a GPU all timed cases, since the program may differ between them."""
+        is_wanted = self.task.run.is_first or (self.is_timed and self.is_replayed)
+        return self.tools.settings.attribute_work and is_wanted
 
     def describe_custom_kernels(self) -> CustomKernels:
         if not LANGUAGES[self.task.subject.language].writes_kernels:
@@ -289,16 +291,17 @@ def open_case(
     answer_build = tools.builds.answer_for(record, candidate)
     with ExitStack() as worker:
         opened = tools.workers.open_candidate(candidate, reference, answer_build, limits=limits)
+        session = worker.enter_context(opened)
         case = CaseContext(
             tools=tools,
             task=task,
             reference=reference,
             seeds=seeds,
             exercises=exercises,
-            session=worker.enter_context(opened),
+            session=session,
             worker=worker,
         )
-        tools.workers.prepare(reference, case.is_attributed, case.is_timed)
+        tools.workers.prepare(reference, case.is_attributed and task.run.is_first, case.is_timed)
         yield case
 
 
@@ -364,7 +367,7 @@ def attribute_time(case: CaseContext) -> StepResult:
     if case.replayed_kernels is not None:
         custom = case.describe_custom_kernels()
         result = attribute_replayed(case.replayed_kernels, reference, custom, has_kernel=has_kernel)
-        return result if case.is_attributed else StepResult(work=result.work)
+        return replace(result, findings=case.task.run.name_findings(result.findings))
     if not case.is_attributed:
         if case.is_timed and not case.is_replayed and has_kernel:
             case.samples = _make_samples(case)
@@ -379,7 +382,8 @@ def attribute_time(case: CaseContext) -> StepResult:
         )
     if case.is_timed and case.is_replayed:
         custom = case.describe_custom_kernels()
-        return confirm_recorded_code(result, case.recorded_functions, reference, custom)
+        result = confirm_recorded_code(result, case.recorded_functions, reference, custom)
+        return replace(result, findings=task.run.name_findings(result.findings))
     if not reference.device.is_timed:
         return replace(result, work=None)
     if (

@@ -70,7 +70,7 @@ def measure_time(case: CaseContext) -> StepResult:
         examined = case.tools.roofline.examine(timed.timing, case.reference, next(case.seeds))
     failed = next((one for one in (timed, examined) if one.outcome is not None), timed)
     return StepResult(
-        findings=tuple(map(case.task.run.name_finding, (*timed.findings, *examined.findings))),
+        findings=case.task.run.name_findings((*timed.findings, *examined.findings)),
         outcome=failed.outcome,
         message=failed.message,
         timing=timed.timing,

@@ -78,4 +78,6 @@ def _list_metrics(verdict: Mapping[str, Any], outcome: Outcome) -> dict[str, flo
     }
     if verdict["speedup"] is not None:
         metrics |= {"speedup": float(verdict["speedup"]), "speedup_low": float(timing["speedup_low"])}
-    return metrics | ({"own_share": float(work["custom"])} if work else {})
+    if not work:
+        return metrics
+    return metrics | {"own_share": float(work["custom"]) if work["without_custom"] != "unchanged" else 0.0}

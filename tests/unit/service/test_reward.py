@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from harness.domain import NoVerdict, Work
@@ -51,5 +53,7 @@ def test_metrics_hold_only_what_was_measured(verdict_of):
     work = Work(custom=0.7, torch=0.1, library=0.1, other=0.1)
     metrics = score_verdict(verdict_of("correct", 2.0, extra={"work": work})).metrics
     assert (metrics["correct"], metrics["speedup"], metrics["own_share"]) == (1.0, 2.0, 0.7)
+    unchanged = replace(work, without_custom="unchanged")  # its kernels have no effect
+    assert score_verdict(verdict_of("correct", 2.0, extra={"work": unchanged})).metrics["own_share"] == 0.0
     failed = score_verdict(verdict_of("load_error")).metrics
     assert failed == {"built": 1.0, "loaded": 0.0, "correct": 0.0, "suspect": 0.0}
