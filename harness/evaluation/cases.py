@@ -36,8 +36,8 @@ OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """`case` is None without cases. Robustness probes, and on a CPU time attribution, run only in the file's first case.
-    One secretly chosen run makes all the calls that check correctness. `timed_runs` share the timing budget.
+    """`case` is None without cases. Robustness probes, and time attribution but on a GPU, run only in the file's first
+    case. One secretly chosen run makes all the calls that check correctness. `timed_runs` share the timing budget.
     """
 
     case: Case | None = None

@@ -168,18 +168,34 @@ class CallMaker:
         return Exercise(label=kind.name, seed=seed, inputs=inputs, expected=expected, kind=kind.take_variant(seed))
 
 
-def select_calm(reference: Reference, expected: Expected, seed: int, kind: InputKind) -> Expected | None:
-    """See `keep_calm`. All outputs are calm for inputs that the problem declares."""
+def select_calm(
+    reference: Reference,
+    expected: Expected,
+    seed: int,
+    kind: InputKind,
+    *,
+    inputs: Sequence[Any] | None = None,
+    state: Mapping[str, Tensor] | None = None,
+) -> Expected | None:
+    """See `keep_calm`. All outputs are calm for inputs that the problem declares. `inputs` are by default those of the
+    kind, which a state may have instead.
+    """
     if not isinstance(kind, DerivedKind):
         return expected
-    return keep_calm(reference, expected, compute_perturbed(reference, seed, kind), kind, seed)
+    perturbed = compute_perturbed(reference, seed, kind, inputs, state=state)
+    return keep_calm(reference, expected, perturbed, kind, seed)
 
 
 def compute_perturbed(
-    reference: Reference, seed: int, kind: DerivedKind, made: tuple[Any, ...] | None = None
+    reference: Reference,
+    seed: int,
+    kind: DerivedKind,
+    made: Sequence[Any] | None = None,
+    *,
+    state: Mapping[str, Tensor] | None = None,
 ) -> FlatOutputs | None:
-    """Run the reference on inputs moved by one rounding; return None if the kind does not need it, or if the calm
-    outputs are known. Copy the inputs if they are `made` already. Raises ProblemError.
+    """Run the reference from `state` on inputs moved by one rounding; return None if the kind does not need it, or if
+    the calm outputs are known. Copy the inputs if they are `made` already. Raises ProblemError.
 
     The outputs are in host memory if the memory plan has no space for them.
     """
@@ -188,7 +204,7 @@ def compute_perturbed(
     # a host takes long to draw gigabytes of roundings
     inputs = copy_tensors(made) if made else reference.make_device_inputs(seed, kind.name)
     perturb(inputs, seed)
-    outputs = reference.run_on(inputs)
+    outputs = reference.run_on(inputs, None if state is None else dict(state))
     is_kept = reference.compares_own_first or reference.computes_on is not None
     return outputs if is_kept else keep_on_host(outputs)
 

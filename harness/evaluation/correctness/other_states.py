@@ -7,14 +7,18 @@ from __future__ import annotations
 import copy
 import random
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
+from harness.evaluation.correctness.far_states import FarStates, State, find_far_states
 from harness.evaluation.correctness.truth import copy_tensors, list_state, read_state, run_reference, write_state
 from harness.evaluation.memory_plan import ROOMY, SMALL_BYTES
 from harness.problems.inputs.tensors import split_parts, without_repeats
@@ -22,82 +26,82 @@ from harness.problems.loading import LoadedProblem
 from harness.problems.operators import INDEXING, OperatorCalls, OperatorUse
 from harness.problems.watched_process import limit_reference
 from harness.sandbox.devices import Device
+from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensors
 
 if TYPE_CHECKING:
     from harness.evaluation.correctness.reference import Reference
 
-State = dict[str, Tensor]
-
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
 IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
-PERIODS = 2**10 * 3**2 * 5**3 * 7  # a multiple of most numbers of calls after which something else is done
-COUNTING = (torch.int64, torch.int32, torch.float32, torch.float64)  # in which that is exact
-PERIODIC = {"remainder", "fmod", "bitwise_and"}  # operators
 LATER_S, LONGEST_S = 0.5, 8.0  # for all calls; for those one after the other
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
 HOST_CALL_S = 0.01  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
 LEAST, MOST = 0.75, 1.25  # factors
 PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
+VARIED_ONE_IN, LARGER = 64, 4.0  # elements of varied weights, and how much larger some are
+
+
+@dataclass(frozen=True, slots=True)
+class LaterStates:
+    """States after several calls: some in turn, some of all that follow, and the last."""
+
+    states: tuple[State, ...] = ()
+    far: FarStates | None = None
 
 
 @torch.no_grad()
-def make_later_states(reference: Reference, source: random.Random) -> list[State]:
-    """Return states after several calls, the last after as many as possible, so that caches become full: one more call
-    succeeds from the last, and two from the others. In one, counters end most periods after two calls. Return none if
-    weights alone change, not two calls succeed in `LONGEST_S`, or the device has too little memory.
+def make_later_states(reference: Reference, source: random.Random) -> LaterStates:
+    """Find states after several calls, the last after as many as possible, so that caches become full: one more call
+    succeeds from the last, and two from the others. There are none if weights alone change, not two calls succeed in
+    `LONGEST_S`, or the device has too little memory.
     """
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
     if device is None or not _has_room(reference, IN_TURN + CHOSEN + 3):
-        return []
-    began_s, in_turn, chosen = time.monotonic(), list[State](), list[State]()
-    state = last = reference.changing
+        return LaterStates()
+    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), list[tuple[int, State]]()
+    state = last = (0, reference.changing)
     model = copy.deepcopy(reference.model).to(device)
 
-    def call_from(state: State, inputs: Sequence[Any]) -> State | None:
-        """Return the state after a call; None if it fails."""
+    def call_from(state: State) -> tuple[FlatOutputs, State] | None:
+        """Return outputs and the state after a call; None if it fails."""
         write_state(model, state)
         with suppress(ProblemError):
-            run_reference(reference.loaded, model, copy_tensors(inputs, device))
+            outputs = run_reference(reference.loaded, model, copy_tensors(inputs, device))
             after = read_state(model, state)
-            return after if all(map(_is_finite, after.values())) else None
+            return (outputs, after) if all(map(_is_finite, after.values())) else None
         return None
 
     for made in range(MOST_CALLS + 1):
-        after = call_from(state, inputs)
-        if after is None or time.monotonic() - began_s > (LONGEST_S if len(in_turn) < IN_TURN else LATER_S):
+        called = call_from(state[1])
+        if called is None or time.monotonic() - began_s > (LONGEST_S if len(in_turn) < IN_TURN else LATER_S):
             break
-        if made == 0 and reference.dynamic and not _differ(state, after):
-            return []  # only weights
+        after = called[1]
+        if made == 0 and reference.dynamic and not _differ(state[1], after):
+            return LaterStates()  # only weights
         if 1 < made <= IN_TURN + 1:
             in_turn.append(last)
         elif made > IN_TURN + 1:
             slot = len(chosen) if len(chosen) < CHOSEN else source.randrange(made - IN_TURN - 1)
             chosen[slot : slot + 1] = [last] * (slot < CHOSEN)
-        last, state, inputs = state, after, reference.make_inputs(source.getrandbits(62))
-    if last is reference.changing:
-        return []
-    found = [*in_turn, *chosen, last]
-    far = _advance_counters(in_turn)
-    if far and watch_operators(reference, inputs).has(PERIODIC):
-        after = call_from(far, inputs)
-        found[-1:-1] = [far] * (after is not None and call_from(after, inputs) is not None)
-    return [_move(one, reference.changing) for one in found]
+        last, state, inputs = state, (made + 1, after), reference.make_inputs(source.getrandbits(62))
+    if last[1] is reference.changing:
+        return LaterStates()
+    found = [*in_turn, *sorted(chosen, key=itemgetter(0)), last]
+    far, is_exact = None, reference.variation is None
+    if len(in_turn) == IN_TURN:
+        far = find_far_states([*found, state], source, partial(_keep_finite, call_from), repeats_bits=is_exact)
+    moved = tuple(_move(one, reference.changing) for _, one in found)
+    return LaterStates(moved, far and far.move_to(reference.changing))
 
 
-def _advance_counters(states: Sequence[State]) -> State:
-    """Return a state two calls before `PERIODS`; nothing without a number that each call raises by a whole one."""
-    counters = State()
-    if len(states) < IN_TURN:
-        return counters
-    for name, one in states[0].items():
-        if one.numel() == 1 and one.dtype in COUNTING:
-            before, now, after = (float(state[name]) for state in states)
-            if (step := now - before) == after - now and step >= 1 and before % 1 == step % 1 == 0:
-                counters[name] = torch.full_like(one, PERIODS - 2 * step)
-    return states[0] | counters if counters else counters
+def _keep_finite(
+    call: Callable[[State], tuple[FlatOutputs, State] | None], state: State
+) -> tuple[FlatOutputs, State] | None:
+    called = call(state)
+    return called if called is not None and all(map(_is_finite, called[0].tensors)) else None
 
 
 def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collection[str]) -> tuple[str, ...]:
@@ -199,6 +203,23 @@ def scale_state(
             begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
             scale(scaled[place].view(-1)[begin : begin + length], generator)
     return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
+
+
+def vary_weights(model: nn.Module, state: Mapping[str, Tensor], source: random.Random) -> dict[str, Tensor]:
+    """Return the model's `state`, where scattered elements of parameters are larger, or have the other sign if both
+    signs occur. Tied ones stay tied.
+    """
+    own, varied, names = list_state(model), dict[int, Tensor](), set(list_scalable(model))
+    for name in (one for one in state if one in names):
+        place = own[name].data_ptr()
+        if place not in varied:
+            one = varied[place] = state[name].clone(memory_format=torch.contiguous_format)
+            generator = torch.Generator(one.device).manual_seed(source.getrandbits(62))
+            other_sign = 0.5 if bool((one < 0).any()) and bool((one > 0).any()) else 0.0
+            for part in split_parts(without_repeats(one)):
+                drawn = torch.rand(part.shape, generator=generator, device=part.device) * VARIED_ONE_IN
+                part.copy_(torch.where(drawn < 1, torch.where(drawn < other_sign, -part, part * LARGER), part))
+    return {name: varied.get(own[name].data_ptr(), one) if name in names else one for name, one in state.items()}
 
 
 def list_dynamic(

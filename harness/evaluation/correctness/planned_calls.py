@@ -6,24 +6,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from harness.domain import Problem
-from harness.evaluation.correctness.calls import CallMaker, Exercise
+from harness.domain import Problem, ProblemError
+from harness.evaluation.correctness.calls import CallMaker, Exercise, select_calm
+from harness.evaluation.correctness.given_states import VARIED, has_given_state
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
 from harness.evaluation.memory_plan import TRIALS, MemoryPlan
 from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
-from harness.problems.inputs.kinds import MIXED, list_declared
+from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices
 
 ALTERED_CALLS = 2  # of small problems
+UNUSUAL_STATES = 2  # that other kinds of inputs leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,28 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     left = made[0].expected.truth.state_after
     yield made.pop()
     yield _make_from(maker, left, "second_in_a_row", continues=True)
-    later = maker.reference.later
+    later, far = maker.reference.later, maker.reference.far
     for given in (maker.source.choice(later), later[-1]) if later else (None, None):
         yield _make_from(maker, given or _find_new_state(maker), "given_state")
+    for state in far.draw_each(maker.source) if far is not None else ():
+        yield _make_from(maker, state, "given_state")
+    yield from _make_after_unusual_inputs(maker)
 
 
-def _find_new_state(maker: CallMaker) -> dict[str, Tensor]:
-    return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds))).state_after
+def _make_after_unusual_inputs(maker: CallMaker) -> Iterator[Exercise]:
+    """Start calls with given inputs from states that other kinds of inputs leave, if they are usable."""
+    reference, kinds = maker.reference, maker.reference.derived_kinds
+    for kind in maker.source.sample(kinds, min(UNUSUAL_STATES, len(kinds))) if has_given_state(reference) else ():
+        with suppress(ProblemError):
+            given = _find_new_state(maker, kind)
+            made = replace(_make_from(maker, given, "given_state"), kind=kind)
+            calm = select_calm(reference, made.expected, made.seed, kind, inputs=made.inputs, state=given)
+            if calm is not None:
+                yield replace(made, expected=calm)
+
+
+def _find_new_state(maker: CallMaker, kind: InputKind = GIVEN) -> dict[str, Tensor]:
+    return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds), kind.name)).state_after
 
 
 def _make_from(maker: CallMaker, given: dict[str, Tensor], label: str, *, continues: bool = False) -> Exercise:
@@ -84,6 +102,24 @@ def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
             weights=reference.keep(other.state),
             check="weights_packed",
         )
+    if reference.loaded.problem.dynamic_weights and has_given_state(reference):
+        with suppress(ProblemError):
+            yield from _make_with_varied_weights(maker, drawn)
+
+
+def _make_with_varied_weights(maker: CallMaker, drawn: int) -> Iterator[Exercise]:
+    """Weights may be as large, and of any sign, as changed inputs. Raises ProblemError."""
+    reference, seed, kind = maker.reference, next(maker.seeds), find_kind(VARIED)
+    other = make_other_weights(reference, drawn, varied=True)
+    if other is None:
+        return
+    inputs = reference.make_inputs(seed)
+    made = Expected(partial(other.truth_of, reference, inputs))
+    state = {name: other.state[name] for name in reference.changing}
+    expected = select_calm(reference, made, seed, kind, inputs=inputs, state=state)
+    if expected is not None:
+        weights = reference.keep(other.state)
+        yield Exercise(label=OTHER_WEIGHTS.name, seed=seed, inputs=inputs, expected=expected, weights=weights)
 
 
 def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:

@@ -16,14 +16,10 @@ from torch import Tensor, nn
 from harness.domain import Outcome, ProblemTooLarge, Trial
 from harness.evaluation.correctness.call_graphs import LEAST_CALL_S, CallGraphs
 from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
+from harness.evaluation.correctness.far_states import FarStates
+from harness.evaluation.correctness.given_states import has_given_state, make_given_state, plan_state
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
-from harness.evaluation.correctness.other_states import (
-    draw_other_weights,
-    find_later_changes,
-    list_dynamic,
-    make_later_states,
-    scale_state,
-)
+from harness.evaluation.correctness.other_states import find_later_changes, list_dynamic, make_later_states
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
@@ -77,7 +73,7 @@ from harness.evaluation.memory_plan import (
 )
 from harness.problems.inputs.declared import pad_rows
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
-from harness.problems.inputs.kinds import MIXED, list_declared, list_derived
+from harness.problems.inputs.kinds import MIXED, find_kind, list_declared, list_derived
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import Terms
@@ -103,9 +99,6 @@ ENTRY = "Model"
 SMALL_CALL_S = 0.05
 CHANGED_ONE_IN = 4  # timed calls
 ROW_STEPS = 4  # calls in a row
-OTHER_SHARE = 0.8  # of timed calls that begin with weights of another seed: those with known ones do not count
-MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
-SCALED_SHARE, LARGE = 0.5, 1024  # of timed states, in elements
 TRUTHS_SHARE = 1 / 32  # of the free memory, for truths that candidates share
 MOST_GROWTH = 1 << 10
 
@@ -147,6 +140,7 @@ class Reference:
     untimed_steps: tuple[str, ...] = ()
     failing_steps: frozenset[str] = frozenset()  # of these: the reference may fail on some of their inputs
     later: tuple[dict[str, Tensor], ...] = ()  # states, see `make_later_states`
+    far: FarStates | None = None
     dynamic: tuple[str, ...] = ()  # of `changing`: dynamic weights, and what depends on the seed
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
     truths: KeptTruths = field(default_factory=KeptTruths)
@@ -229,29 +223,17 @@ class Reference:
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
         return make(seed, self.choose_timed_step(seed))
 
+    def find_timed_kind(self, seed: int) -> InputKind:
+        """Return how outputs of a timed call are compared: after a state of unusual inputs as with these."""
+        step = self.choose_timed_step(seed)
+        is_usual = step == GIVEN.name and has_given_state(self)
+        return find_kind(plan_state(self, seed).compared_as if is_usual else step)
+
     def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
         """Return a state that is new to the candidate; None means the usual state. Call before making the seed's
         inputs, since both need their memory.
         """
-        if not (self.changing and self.plan.stress and self.computes_on is None):
-            return None
-        source = random.Random(f"state {seed}")
-        given = source.choice((self.changing, *self.later[:-1]))
-        if self.dynamic and source.random() < OTHER_SHARE:
-            given = given | draw_other_weights(self, source.getrandbits(62))
-        outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62)), given).tensors
-        after = outputs[len(outputs) - len(self.changing) :]
-        share = source.choice((1.0, source.random()))  # floating numbers that count calls are whole only at an end
-        pairs = zip(given.items(), after, strict=True)
-        state = {
-            name: before.lerp(later, share) if before.dtype in MIXABLE else later for (name, before), later in pairs
-        }
-        if self.loaded.problem.dynamic_weights:
-            return scale_state(self.model, state, source)
-        if source.random() < SCALED_SHARE:  # a call may leave most of a state as it was
-            large = {name: one for name, one in state.items() if one.numel() >= LARGE}
-            state |= scale_state(self.model, large, source, partly=True)
-        return state
+        return make_given_state(self, seed) if has_given_state(self) else None
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         is_read_only = self.computes_on is None and not self.changes_inputs
@@ -346,7 +328,8 @@ def prepare_reference(
         reference = _prepare(loaded, device, seed, input_seed, on_host=thrift != "planned")
         if reference.changing and thrift == "planned":
             source = random.Random(f"later states {input_seed}")
-            reference = replace(reference, later=tuple(make_later_states(reference, source)))
+            found = make_later_states(reference, source)
+            reference = replace(reference, later=found.states, far=found.far)
         room = device.measure_room()
     plan = choose_plan(reference.need, room, thrift)
     if plan is None:
@@ -390,7 +373,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         used = copy_tensors(used)
     versions = list_versions(used)
     is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
-    outputs, changing = run_and_compare_state(loaded, model, used, counts_written=is_large)
+    outputs, changing = run_and_compare_state(loaded, model, used)
     require_device(loaded, outputs, device.torch_device)
     changes_inputs = loaded.problem.in_place or list_versions(used) != versions or have_changed(inputs, used)
     del used

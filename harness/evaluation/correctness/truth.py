@@ -273,18 +273,16 @@ def run_and_compare_state(
     inputs: Sequence[Any],
     *,
     others: Collection[str] = (),
-    counts_written: bool = False,
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
     """Return the outputs, and the state that the call changed with its earlier values, which are restored. `others`
-    count as changed, and with `counts_written` all that was written, if only as it was: later calls may change it.
+    count as changed, and so does what was written as it was, since later calls may change it.
     """
     given = list_state(model)
     marks = {name: _mark(tensor) for name, tensor in given.items()}
     before = {name: tensor.clone() for name, tensor in given.items()}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
-    if counts_written:
-        others = {*others, *(name for name, mark in marks.items() if _mark(own[name]) != mark)}
+    others = {*others, *(name for name, mark in marks.items() if _mark(own[name]) != mark)}
     changing = {
         name: tensor for name, tensor in before.items() if name in others or not has_same_bits(tensor, own[name])
     }

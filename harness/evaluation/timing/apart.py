@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from harness.domain import Block, Conditions, HarnessError
+from harness.evaluation.correctness.given_states import name_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan
@@ -101,7 +102,9 @@ class ApartTimer:
     def _pair(self, theirs: Calls, mine: Calls) -> dict[str, list[Block]]:
         pairs: dict[str, list[Block]] = {GIVEN: []}
         for (seed, baseline), (_, candidate) in zip(theirs, mine, strict=False):
-            pairs.setdefault(self._reference.choose_timed_step(seed), []).append(make_block(baseline, candidate))
+            names = self._reference.choose_timed_step(seed), name_state(self._reference, seed)
+            for name in filter(None, names):
+                pairs.setdefault(name, []).append(make_block(baseline, candidate))
         return pairs
 
     def _conclude(self, name: str, pairs: dict[str, list[Block]], floor: float, conditions: Conditions) -> TimingResult:
@@ -121,7 +124,8 @@ class ApartTimer:
             baseline_call_us=timing.baseline_us,
             candidate_call_us=timing.candidate_us,
         )
-        slower = (compare_inputs(step, pairs.get(step, ()), blocks) for step in self._reference.changed_steps)
+        counted = [one for one in pairs if one in self._reference.changed_steps or one.startswith(f"{GIVEN} ")]
+        slower = (compare_inputs(name, pairs[name], blocks) for name in counted)
         return charge_slowest(TimingResult(timing=timing), [one for one in slower if one is not None])
 
     def _count_calls(self, usual_us: float, call_s: float) -> int:

@@ -15,11 +15,11 @@ from torch import Tensor
 from harness.domain import Block, CandidateFailure, Outcome, Trial
 from harness.evaluation.correctness.calls import refine_truth, select_calm
 from harness.evaluation.correctness.checks import compare_expected, compare_refined
+from harness.evaluation.correctness.given_states import is_usual_state, name_state
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
 from harness.evaluation.settings import Choice
 from harness.problems.inputs.kind import GIVEN, InputKind
-from harness.problems.inputs.kinds import find_kind
 from harness.sandbox.model_session import Run
 from harness.tensors.outputs import FlatOutputs, Sample, choose_sample
 
@@ -51,6 +51,15 @@ class TimedSeeds:
     def draw(self, step: str) -> int:
         is_shared = step != GIVEN.name or self._source.random() < SHARED_SHARE
         return self.draw_shared(step) if is_shared else self.draw_fresh(step)
+
+    def draw_in_state(self, name: str) -> int:
+        """Draw the seed of a call with given inputs in a state of a group, see `name_state`."""
+        return next(seed for seed in self._fresh if name_state(self._reference, seed) == name)
+
+    def draw_usual(self, step: str) -> int:
+        return next(
+            seed for seed in iter(partial(self.draw_fresh, step), None) if is_usual_state(self._reference, seed)
+        )
 
     def draw_shared(self, step: str) -> int:
         """Return a fresh one if all were drawn."""
@@ -140,15 +149,21 @@ class ChosenCalls:
             inputs = self._reference.make_timed_inputs(seed)
             step = self._reference.choose_timed_step(seed)
             expected = self._reference.expect(inputs, state, own_first=True, key=(seed, step))
-            kind = find_kind(step)
+            kind = self._reference.find_timed_kind(seed)
             refine = partial(refine_truth, self._reference, inputs=inputs, state=state, kind=kind)
             outcome, trial = self._compare(run, expected, kind, refine)
-            calm = expected if outcome is None else select_calm(self._reference, expected, seed, kind)
+            calm = expected if outcome is None else self._select_calm(expected, seed, kind, state)
             if calm is not None and calm is not expected:
                 outcome, trial = self._compare(run, calm, kind, refine)
             if calm is not None and outcome is not None:
                 return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
+
+    def _select_calm(
+        self, expected: Expected, seed: int, kind: InputKind, state: dict[str, Tensor] | None
+    ) -> Expected | None:
+        inputs = None if state is None else self._reference.make_timed_inputs(seed)
+        return select_calm(self._reference, expected, seed, kind, inputs=inputs, state=state)
 
     def _compare(
         self, run: Run, expected: Expected, kind: InputKind, refine: Callable[[Truth], Truth]
@@ -182,7 +197,7 @@ class ChosenCalls:
         elif not self.is_changed(seed) and self._source.random() >= WHOLE_SHARE:
             sample = choose_sample(candidate.called.specs, self._source)
             theirs, mine = (sample.take_all(outputs) if sample else outputs for outputs in (theirs, mine))
-        kind = find_kind(self._reference.choose_timed_step(seed))
+        kind = self._reference.find_timed_kind(seed)
         if self._reference.is_surely_close(theirs, mine, kind):
             return
         outcome, _ = self._reference.compare(trust_outputs(theirs), mine, "timed", kind)

@@ -18,7 +18,7 @@ from harness.evaluation.timing.block_statistics import (
     is_surely_slower,
     scale_speedup,
 )
-from harness.sandbox.gpu.recording import NotReplayable
+from harness.sandbox.gpu.recording import Clock, NotReplayable
 
 # Rounds, each in fresh processes: what two of them need for the same work differs by up to a microsecond.
 ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
@@ -32,6 +32,7 @@ EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 FORGED_SHARE, FORGED_US = 0.01, 1.0
 # With another kind of inputs, relative to the baseline: enough slower pairs, where they are one of so many.
 SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS, SLOWER_ONE_IN = 1.1, 1.0, 5, 10
+STATES_ONE_IN = 3  # the same of states
 LONGER_THAN_CALLS = 1.2  # replays, which lack the host's part of a call
 
 # More memory than the baseline's that is worth a warning: this often, and more than torch's allocator takes at once.
@@ -43,9 +44,18 @@ Pair = tuple[float, float]  # times of baseline and candidate
 
 @dataclass(slots=True)
 class ReplayTimes:
-    device: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by the kind of inputs
+    device: dict[str, list[tuple[float, float]]] = field(
+        default_factory=dict
+    )  # by the kind of inputs; of given ones by groups of states, too
     host: list[tuple[float, float]] = field(default_factory=list)
     alone_us: list[float] = field(default_factory=list)
+
+    def add(self, pair: Pair, names: Sequence[str], clock: Clock) -> None:
+        if clock == "host":
+            self.host.append(pair)
+            return
+        for name in filter(None, names):
+            self.device.setdefault(name, []).append(pair)
 
     @property
     def given(self) -> list[tuple[float, float]]:
@@ -189,14 +199,17 @@ def needs_pairs(pairs: Sequence[Pair], given: Sequence[Pair]) -> bool:
     return 0 < slower < SLOWER_PAIRS and len(pairs) < SLOWER_ONE_IN * slower
 
 
-def compare_kind(pairs: Sequence[Pair], given: Sequence[Pair]) -> float:
-    """Return the factor of the inputs of a kind that slow the candidate; 1 if they are few."""
+def compare_kind(pairs: Sequence[Pair], given: Sequence[Pair], *, are_states: bool = False) -> float:
+    """Return the factor of the inputs of a kind that slow the candidate; 1 if they are few. Of states these must be
+    more, since a program may do in few calls what the others need not.
+    """
     factors = list_slower(pairs, given)
-    return statistics.median(factors) if len(factors) >= SLOWER_PAIRS else 1.0
+    is_enough = len(factors) >= SLOWER_PAIRS and not (are_states and STATES_ONE_IN * len(factors) < len(pairs))
+    return statistics.median(factors) if is_enough else 1.0
 
 
 def join_rounds(rounds: Sequence[ReplayTimes]) -> dict[str, list[Pair]]:
-    """By the kind of inputs."""
+    """By the kind of inputs, and by groups of states."""
     steps = dict.fromkeys(step for times in rounds for step in times.device)
     return {step: [pair for times in rounds for pair in times.device.get(step, ())] for step in steps}
 
@@ -204,7 +217,7 @@ def join_rounds(rounds: Sequence[ReplayTimes]) -> dict[str, list[Pair]]:
 def list_slower_inputs(rounds: Sequence[ReplayTimes]) -> list[SlowerInputs]:
     pairs = join_rounds(rounds)
     given = pairs.pop(GIVEN)
-    found = {step: compare_kind(some, given) for step, some in pairs.items()}
+    found = {step: compare_kind(some, given, are_states=step.startswith(GIVEN)) for step, some in pairs.items()}
     return [SlowerInputs(step=step, factor=factor) for step, factor in found.items() if factor > 1]
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import cycle
 
 from harness.domain import Conditions
+from harness.evaluation.correctness.given_states import name_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
@@ -45,7 +46,6 @@ from harness.evaluation.timing.replay_statistics import (
 from harness.evaluation.timing.replayed_kernels import Draws, KernelExaminer
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.problems.inputs.kind import InputKind
-from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import (
     READS_BACK,
@@ -180,12 +180,13 @@ class ReplayTimer:
         if functions is not None:
 
             def is_changed(seed: int, run: Run) -> bool:
-                return self._differs(self._replays.replay_alone(sides[0], seed)[1], run, find_kind(GIVEN))
+                theirs, kind = self._replays.replay_alone(sides[0], seed)[1], self._reference.find_timed_kind(seed)
+                return self._differs(theirs, run, kind)
 
             def is_wrong(seed: int, run: Run) -> bool:
                 return is_changed(seed, run) and self._find_wrong(seed, run) is not None
 
-            draws = Draws(self._draw_given, self._draw_any)
+            draws = Draws(partial(self._seeds.draw_usual, GIVEN), self._draw_any)
             found = self._examine(sides[1], functions).examine(draws, is_changed, is_wrong)
             self.kernels = replace(found, measured_us=statistics.median(pair[1] for pair in rounds[0].given))
         # A process that happens to be fast or slow must not be used for all candidates.
@@ -211,7 +212,7 @@ class ReplayTimer:
             side = self._open_side(stack, candidate)
             calibrate([side])
             self.kernels = self._examine(side, functions).examine_recorded_call(
-                self._draw_given, lambda seed, run: self._find_wrong(seed, run) is not None
+                partial(self._seeds.draw_usual, GIVEN), lambda seed, run: self._find_wrong(seed, run) is not None
             )
 
     def _examine(self, side: Side, functions: Sequence[OwnedFunction]) -> KernelExaminer:
@@ -221,7 +222,7 @@ class ReplayTimer:
         return self._seeds.draw_fresh(GIVEN)
 
     def _draw_any(self) -> int:
-        return self._seeds.draw_fresh(self._random.choice((GIVEN, *self._reference.replayed_steps)))
+        return self._seeds.draw_usual(self._random.choice((GIVEN, *self._reference.replayed_steps)))
 
     def _check_further(self, sides: Sequence[Side]) -> None:
         """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
@@ -238,8 +239,9 @@ class ReplayTimer:
         """
         if step == GIVEN or not sides[0].recording.reads_back:
             pair = self._replay_pair(sides, seed, "device")
-            if step in self._reference.changed_steps:
-                self._checked.setdefault(step, []).append(pair)
+            names = [step] * (step in self._reference.changed_steps) + [name_state(self._reference, seed)]
+            for name in filter(None, names):
+                self._checked.setdefault(name, []).append(pair)
             return pair
         time_us, run = self._replays.replay_alone(sides[1], seed)
         self._alone_us.setdefault(step, []).append(time_us)
@@ -311,7 +313,7 @@ class ReplayTimer:
     def _check_outputs(self, sides: Sequence[Side], seed: int, placed: PlacedInputs) -> None:
         theirs, mine = (side.recording.describe_run(placed) for side in sides)
         step, is_shared = self._reference.choose_timed_step(seed), self._seeds.is_shared(seed)
-        kind, is_valid = find_kind(step), mine.inputs_unchanged or self._reference.changes_inputs
+        kind, is_valid = self._reference.find_timed_kind(seed), mine.inputs_unchanged or self._reference.changes_inputs
         if is_valid and self._reference.is_surely_close(theirs.outputs, mine.outputs, kind):
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:
@@ -345,9 +347,9 @@ class ReplayTimer:
                 continue
             is_repeated = bool(repeats) and number >= repeats[0]
             replay = self._replay_twice if is_repeated else self._replay_pair
-            pair = replay(sides, self._seeds.draw(step), clock)
+            pair = replay(sides, seed := self._seeds.draw(step), clock)
             del repeats[:is_repeated]
-            (times.host if clock == "host" else times.device.setdefault(step, [])).append(pair)
+            times.add(pair, (step, name_state(self._reference, seed)), clock)
             sampler.sample()
             if is_far_slower(times):
                 return times
@@ -356,14 +358,15 @@ class ReplayTimer:
         return times
 
     def _repeat_slower(self, sides: Sequence[Side], rounds: Sequence[ReplayTimes]) -> None:
-        """Time more pairs of kinds of inputs for some of which the candidate seems slower, also where it was only
-        checked.
+        """Time more pairs of kinds of inputs, and of groups of states, for some of which the candidate seems slower,
+        also where it was only checked.
         """
         for step, pairs in self._checked.items():
             rounds[-1].device.setdefault(step, []).extend(pairs)
         for step in [one for one in join_rounds(rounds) if one != GIVEN]:
+            draw = self._seeds.draw_in_state if step.startswith(GIVEN) else self._seeds.draw
             while needs_pairs((known := join_rounds(rounds))[step], known[GIVEN]):
-                pair = self._replay_pair(sides, self._seeds.draw(step), "device")
+                pair = self._replay_pair(sides, draw(step), "device")
                 rounds[-1].device.setdefault(step, []).append(pair)
 
     def _list_clocks(self) -> list[Clock]:

@@ -10,7 +10,6 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness import other_states
-from harness.evaluation.correctness import reference as module
 from harness.evaluation.correctness.other_states import find_later_changes, make_later_states
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
@@ -52,7 +51,7 @@ def prepare(source=SOURCE):
 @pytest.mark.parametrize("seed", range(5))
 def test_from_all_states_but_the_last_two_more_calls_succeed(seed):
     reference = prepare()
-    states = make_later_states(reference, random.Random(seed))
+    states = make_later_states(reference, random.Random(seed)).states
     places = [int(state["place"]) for state in states]
     assert (places[:3], places[-1]) == ([1, 2, 3], 9)
     assert len({*places}) == 7 and {*places[3:6]} <= {4, 5, 6, 7, 8}
@@ -66,7 +65,7 @@ def test_from_all_states_but_the_last_two_more_calls_succeed(seed):
 
 def test_the_same_seed_gives_the_same_state_and_another_one_does_not():
     reference = prepare()
-    states = [make_later_states(reference, random.Random(seed))[0]["kept"] for seed in (5, 5, 6)]
+    states = [make_later_states(reference, random.Random(seed)).states[0]["kept"] for seed in (5, 5, 6)]
     assert torch.equal(states[0], states[1])
     assert not torch.equal(states[0], states[2])
 
@@ -75,9 +74,9 @@ def test_there_is_none_of_one_call_or_in_short_memory(monkeypatch):
     assert prepare(SOURCE.replace("capacity = 10", "capacity = 1")).later == ()
     reference = prepare()
     assert reference.later[-1]["place"].tolist() == [9]
-    assert make_later_states(replace(reference, call_s=1.0), random.Random(5)) == []
+    assert make_later_states(replace(reference, call_s=1.0), random.Random(5)).states == ()
     monkeypatch.setattr(other_states, "ROOMY", 1 << 60)
-    assert make_later_states(reference, random.Random(5)) == []
+    assert make_later_states(reference, random.Random(5)).states == ()
 
 
 COUNTED = """
@@ -118,29 +117,22 @@ def test_only_state_that_candidates_must_have_is_watched_in_later_calls(stored, 
 def test_states_that_only_some_calls_change_have_later_ones():
     reference = prepare(COUNTED.replace("STORED", "True").replace("+= len(calls) % 2 == 0", "+= x.sum() > 0"))
     for seed in range(8):
-        (*_, last) = make_later_states(reference, random.Random(seed))
+        (*_, last) = make_later_states(reference, random.Random(seed)).states
         assert 30 < last["count"] < 100
+
+
+def _find_chosen(reference, seed):
+    return make_later_states(reference, random.Random(seed)).states[3:6]
 
 
 def test_later_states_lie_after_any_number_of_calls():
     reference = prepare(SOURCE.replace("capacity = 10", "capacity = 200"))
-    chosen = [int(one["place"]) for seed in range(20) for one in make_later_states(reference, random.Random(seed))[3:6]]
+    chosen = [int(one["place"]) for seed in range(20) for one in _find_chosen(reference, seed)]
     assert min(chosen) < 30 and max(chosen) > 100
 
 
-@pytest.mark.parametrize("period", [256, 100, 750, 168])
-def test_a_state_lies_before_the_end_of_a_long_period(period):
-    update = "self.count += 1\n        return x * (1 + (self.count % PERIOD == 0))".replace("PERIOD", str(period))
-    reference = prepare(COUNTED.replace("STORED", "True").replace("self.count += len(calls) % 2 == 0", update))
-    begins = {int(state["count"]) % period for state in map(reference.make_timed_state, range(100))}
-    assert period - 1 in begins
-    without = prepare(COUNTED.replace("STORED", "True").replace("len(calls) % 2 == 0", "1"))
-    assert max(int(state["count"]) for state in map(without.make_timed_state, range(100))) <= 129
-
-
 @pytest.mark.parametrize("update", ["self.count += 0", "self.count = self.count * 1"])
-def test_state_of_a_large_problem_that_a_call_writes_counts_as_changed(update, monkeypatch):
-    monkeypatch.setattr(module, "SMALL_BYTES", 0)
+def test_state_that_a_call_writes_counts_as_changed(update):
     source = COUNTED.replace("STORED", "True").replace("self.count += len(calls) % 2 == 0", update)
     assert list(prepare(source).changing) == ["count"]
     assert not prepare(source.replace(update, "pass")).changing
@@ -171,7 +163,7 @@ def test_calls_that_may_index_beyond_their_state_are_made_on_the_cpu(source, dev
 
 def test_states_that_are_not_finite_are_not_reached():
     reference = prepare(SOURCE.replace("self.place += 1", "self.place += 1; self.kept.mul_(1e15)"))
-    *_, state = make_later_states(reference, random.Random(5))
+    *_, state = make_later_states(reference, random.Random(5)).states
     assert state["place"].tolist() == [1]
     assert 1e14 < state["kept"].abs().max() < 1e17
 
@@ -186,4 +178,5 @@ def test_calls_in_a_row_exist_one_at_a_time():
         return exercise.label
 
     index = exercises.steps.index(CALLS_IN_A_ROW)
-    assert list(map(note, exercises.take(index))) == ["as_given", "second_in_a_row", "given_state", "given_state"]
+    labels = list(map(note, exercises.take(index)))
+    assert labels == ["as_given", "second_in_a_row", *["given_state"] * (len(labels) - 2)] and len(labels) > 4

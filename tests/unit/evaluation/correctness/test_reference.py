@@ -15,6 +15,7 @@ import torch
 
 from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.calls import keep_calm
+from harness.evaluation.correctness.given_states import plan_state
 from harness.evaluation.correctness.planned_calls import Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
@@ -111,7 +112,8 @@ def test_state_that_a_call_changes_is_found_and_put_back():
 
 def test_each_timed_call_starts_from_a_distinct_valid_state():
     reference = prepare("self.steps += 1\nself.weight.add_(1.0)\nreturn x * self.weight")
-    states = [reference.make_timed_state(seed) for seed in range(40)]
+    seeds = [seed for seed in range(80) if plan_state(reference, seed).origin == "later"][:40]
+    states = [reference.make_timed_state(seed) for seed in seeds]
     grown = [(state["weight"] - reference.changing["weight"]).mean().item() for state in states]
     calls = [int(state["steps"]) for state in states]  # as a call leaves it: integers are not mixed
     between = [one for one, count in zip(grown, calls, strict=True) if abs(one - count) > 1e-4]
@@ -120,6 +122,36 @@ def test_each_timed_call_starts_from_a_distinct_valid_state():
     assert {*calls} == {1, *(int(state["steps"]) + 1 for state in reference.later[:-1])}
     assert len({*calls}) > 2
     assert prepare("return x * self.weight").make_timed_state(1) is None
+
+
+def test_some_timed_calls_begin_with_the_initial_state():
+    """A program that is recorded may leave out what only the first call does."""
+    reference = prepare("self.steps += 1\nself.weight.add_(1.0)\nreturn x * self.weight")
+    initial = [seed for seed in range(300) if plan_state(reference, seed).origin == "initial"]
+    assert 25 < len(initial) < 75
+    for state in map(reference.make_timed_state, initial):
+        assert all(torch.equal(state[name], one) for name, one in reference.changing.items())
+
+
+LARGEST = "self.weight.copy_(x.abs().max())\nreturn x * self.weight"
+
+
+def test_some_timed_calls_begin_with_what_unusual_inputs_leave():
+    reference = replace(prepare(LARGEST), timed_steps=("varied", "scaled"))
+    given = [seed for seed in range(400) if reference.choose_timed_step(seed) == "as_given"]
+    unusual = [seed for seed in given if plan_state(reference, seed).step != "as_given"]
+    assert len(given) / 10 < len(unusual) < len(given) / 3
+    assert {reference.find_timed_kind(seed).name for seed in unusual} == {"varied", "scaled"}
+    left = [float(reference.make_timed_state(seed)["weight"].max()) for seed in unusual]
+    assert max(left) > 1.9  # of given inputs at most 0.5
+    both = [seed for seed in range(400) if plan_state(reference, seed).step == reference.choose_timed_step(seed)]
+    assert any(seed not in given for seed in both)
+
+
+def test_a_state_that_unusual_inputs_spoil_is_not_begun_with():
+    spoiled = LARGEST.replace("x.abs().max()", "torch.where(x.abs().max() > 0.6, torch.nan, x.abs().max())")
+    reference = replace(prepare(spoiled), timed_steps=("varied", "scaled"))
+    assert all(bool(reference.make_timed_state(seed)["weight"].isfinite().all()) for seed in range(200))
 
 
 def test_a_floating_counter_is_whole_in_half_of_the_timed_calls():
@@ -163,6 +195,31 @@ def test_dynamic_weights_change_in_each_timed_call():
     assert all((state["weight"] != reference.state["weight"]).all() for state in states)
     outputs = reference.outputs_of(reference.make_inputs(1), states[0]).tensors
     assert torch.equal(outputs[1], states[0]["weight"])
+
+
+@pytest.mark.parametrize(("made", "signs"), [("torch.randn(5, 20000)", {-1.0, 1.0}), ("torch.rand(5, 20000)", {1.0})])
+def test_dynamic_weights_have_other_sizes_and_signs_in_some_timed_calls(made, signs):
+    source = SOURCE.replace("torch.randn(5)", made).replace("FORWARD", "return x @ self.weight")
+    problem = Problem(name="toy", suite="mine", source=source, dynamic_weights=True)
+    reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
+    largest = float(reference.state["weight"].abs().max())
+    seeds = range(80)
+    varied = [seed for seed in seeds if plan_state(reference, seed).varies_weights]
+    assert 10 < len(varied) < 30
+    assert {reference.find_timed_kind(seed).name for seed in varied} <= {"varied", "as_given"}
+    weights = {seed: reference.make_timed_state(seed)["weight"] for seed in seeds}
+    assert all((float(one.abs().max()) > 2 * largest) == (seed in varied) for seed, one in weights.items())
+    assert {float(one) for one in weights[varied[0]].sign().unique()} - {0.0} == signs
+    given = [seed for seed in seeds if reference.choose_timed_step(seed) == "as_given"]
+    assert {seed for seed in given if reference.find_timed_kind(seed).name == "varied"} == {*varied} & {*given}
+
+
+def test_dynamic_weights_with_which_the_reference_fails_do_not_occur():
+    forward = "return x * torch.where(self.weight.abs().max() > 30.0, torch.nan, self.weight[:5])"
+    source = SOURCE.replace("torch.randn(5)", "torch.randn(4096) + 9").replace("FORWARD", forward)
+    problem = Problem(name="toy", suite="mine", source=source, dynamic_weights=True)
+    reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
+    assert all(float(reference.make_timed_state(seed)["weight"].abs().max()) < 30 for seed in range(40))
 
 
 def test_dynamic_weights_have_other_zeros_and_whole_numbers_in_timed_calls():

@@ -6,15 +6,20 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from simulated_gpu import SimulatedAhead, SimulatedRecording, make_reference
+from simulated_gpu import SPEC, SimulatedAhead, SimulatedGpu, SimulatedRecording, make_reference
 
-from harness.domain import Block
+from harness.domain import Block, Problem
+from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing import cold_replays, replay_timing
 from harness.evaluation.timing.block_statistics import charge_slowest, compare_inputs, summarise_blocks
 from harness.evaluation.timing.replay_timing import ReplayTimer
+from harness.problems.loading import load_problem
+from harness.protocol.tensor_layout import TensorSpec
+from harness.sandbox.devices import CpuDevice
 from harness.sandbox.gpu.recording import KeptBaseline, NotReplayable
+from harness.tensors.outputs import FlatOutputs
 
 BASELINE_US, SCATTER_US = 1000.0, 15.0
 
@@ -180,3 +185,72 @@ def test_inputs_for_which_the_baselines_work_is_unknown_must_not_be_slower(make_
     with fails:
         result = timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
         assert result.timing.verdict == "tie"
+
+
+COUNTING = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x):
+        self.calls += 1
+        return x.exp()
+
+
+def get_inputs():
+    return [torch.randn(8, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+class SlowerAfterCalls(SimulatedRecording):
+    """A call is slower after so many calls, or one of so many is."""
+
+    after, one_in = 0, 1
+
+    def __init__(self, time_us):
+        super().__init__(time_us)
+        self.usual_us = time_us
+
+    def write_inputs(self, inputs, state):
+        super().write_inputs(inputs, state)
+        (calls,) = state
+        is_slow = int(calls) >= self.after and int(calls) % self.one_in == 0
+        self.time_us, self.calls = 400.0 if self.after and is_slow else self.usual_us, calls + 1
+
+    def describe_run(self, inputs):
+        run = super().describe_run(inputs)
+        called = replace(run.called, specs=(SPEC, COUNT), devices=("cpu", "cpu"), addresses=(0, 0))
+        tree = {"dict": [["output", {"t": 0}], ["state", {"dict": [["calls", {"t": 1}]]}]]}
+        return replace(run, called=called, outputs=FlatOutputs(tree=tree, tensors=(self.output, self.calls)))
+
+
+COUNT = TensorSpec(dtype="int64", shape=(1,), stride=(1,))
+
+
+@pytest.mark.parametrize(
+    ("after", "one_in", "verdict"),
+    [(0, 1, "faster"), (500, 1, "slower"), (500, 4, "faster"), (100_000, 1, "slower")],
+    ids=["never", "always", "in some calls", "late"],
+)
+def test_the_time_in_states_after_many_calls_counts(monkeypatch, after, one_in, verdict):
+    monkeypatch.setattr(cold_replays, "CLEAN_BYTES", 64)
+    problem = Problem(name="p", suite="s", source=COUNTING)
+    plain = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
+    plan = TimingPlan(budget_s=6.0, allow_load=True)
+    timer = ReplayTimer(
+        reference=replace(plain, device=SimulatedGpu()), plan=plan, seeds=count(1), ahead=SimulatedAhead()
+    )
+    candidate, baseline = SlowerAfterCalls(20.0), KeptBaseline(SlowerAfterCalls(200.0))
+    candidate.after, candidate.one_in = after, one_in
+    result = timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+    assert result.timing.verdict == verdict
+    assert [one.check for one in result.findings] == ["slower_inputs"] * (verdict == "slower")
