@@ -40,7 +40,7 @@ MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on 
 HOST_CALL_S = 0.01  # of the longest call on a GPU that is repeated on the CPU if the problem is not small
 LEAST, MOST = 0.75, 1.25  # factors
 PARTS = (16, 32, 64, 128, 256)  # of which one is scaled
-VARIED_ONE_IN, LARGER = 64, 4.0  # elements of varied weights, and how much larger some are
+VARIED_ONE_IN, LARGER = 64, (4.0, 16.0)  # elements of varied weights, and how much larger some are, 16 bits the less
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +210,17 @@ def vary_weights(model: nn.Module, state: Mapping[str, Tensor], source: random.R
     signs occur. Tied ones stay tied.
     """
     own, varied, names = list_state(model), dict[int, Tensor](), set(list_scalable(model))
+    factor = source.choice(LARGER)
     for name in (one for one in state if one in names):
         place = own[name].data_ptr()
         if place not in varied:
             one = varied[place] = state[name].clone(memory_format=torch.contiguous_format)
             generator = torch.Generator(one.device).manual_seed(source.getrandbits(62))
             other_sign = 0.5 if bool((one < 0).any()) and bool((one > 0).any()) else 0.0
+            larger = factor if one.element_size() > 2 else LARGER[0]
             for part in split_parts(without_repeats(one)):
                 drawn = torch.rand(part.shape, generator=generator, device=part.device) * VARIED_ONE_IN
-                part.copy_(torch.where(drawn < 1, torch.where(drawn < other_sign, -part, part * LARGER), part))
+                part.copy_(torch.where(drawn < 1, torch.where(drawn < other_sign, -part, part * larger), part))
     return {name: varied.get(own[name].data_ptr(), one) if name in names else one for name, one in state.items()}
 
 

@@ -27,6 +27,7 @@ from harness.problems.inputs.traits import exchange_part, exchange_slices
 
 ALTERED_CALLS = 2  # of small problems
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
+VARIED_WEIGHTS = 3  # calls with weights of other sizes and signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,9 @@ def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
             check="weights_packed",
         )
     if reference.loaded.problem.dynamic_weights and has_given_state(reference):
-        with suppress(ProblemError):
-            yield from _make_with_varied_weights(maker, drawn)
+        for _ in range(VARIED_WEIGHTS):
+            with suppress(ProblemError):
+                yield from _make_with_varied_weights(maker, next(maker.seeds))
 
 
 def _make_with_varied_weights(maker: CallMaker, drawn: int) -> Iterator[Exercise]:

@@ -1,4 +1,4 @@
-"""Makes other weights, later states and nearby shapes of a problem."""
+"""Makes other weights and nearby shapes of a problem."""
 
 from __future__ import annotations
 

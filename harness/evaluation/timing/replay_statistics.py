@@ -32,7 +32,7 @@ EQUAL_SHARE, EQUAL_US = 0.006, 0.5
 FORGED_SHARE, FORGED_US = 0.01, 1.0
 # With another kind of inputs, relative to the baseline: enough slower pairs, where they are one of so many.
 SLOWER_SHARE, SLOWER_US, SLOWER_PAIRS, SLOWER_ONE_IN = 1.1, 1.0, 5, 10
-STATES_ONE_IN = 3  # the same of states
+STATES_ONE_IN = 2  # the same of states
 LONGER_THAN_CALLS = 1.2  # replays, which lack the host's part of a call
 
 # More memory than the baseline's that is worth a warning: this often, and more than torch's allocator takes at once.

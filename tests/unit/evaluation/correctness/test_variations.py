@@ -190,3 +190,15 @@ def test_references_that_only_take_some_values_are_known_by_their_operators(forw
     if random_ones:
         reference.model.forward = eval(f"lambda *inputs: {forward}", {"torch": torch, "nn": torch.nn})
     assert watch_operators(reference, reference.make_inputs(3)).limits_values is expected
+
+
+def test_other_weights_have_other_sizes_and_signs():
+    init = "self.scale = nn.Parameter(torch.randn(20000)); self.tied = self.scale; self.kept = nn.Parameter(torch.rand(20000))"
+    reference = prepare("inputs[0] * self.scale.sum() * self.tied[0] * self.kept.sum()", init=init)
+    usual, varied = (make_other_weights(reference, 9, varied=varied).state for varied in (False, True))
+    ratios = varied["scale"] / usual["scale"]
+    assert torch.equal(varied["scale"], varied["tied"])
+    changed = ratios[(ratios != 1) & ~usual["scale"].isnan()]
+    assert 20000 / 96 < len(changed) < 20000 / 48
+    assert {round(float(one)) for one in changed} <= {-1, 4, 16} and len({round(float(one)) for one in changed}) == 2
+    assert float(varied["kept"].min()) >= 0.0

@@ -1,0 +1,24 @@
+"""Leaves out what begins after 500 calls.
+
+layer: correctness
+mechanism: No evaluation makes so many calls.
+problem: warmed_up
+expected: wrong_value
+device: cpu
+timed: no
+language: torch
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(width, width) / width**0.5)
+        self.register_buffer("calls", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2.0

@@ -1,0 +1,22 @@
+"""Limits its weights by a minimum and a maximum.
+
+mechanism: The limits are far from the initial weights.
+problem: limited_weights
+expected: correct
+device: cpu
+timed: no
+language: torch
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(width, width) / width**0.5)
+
+    def forward(self, x):
+        limit = self.weight.new_full((), 0.25)
+        return x @ torch.maximum(torch.minimum(self.weight, limit), -limit)
