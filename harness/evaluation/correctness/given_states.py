@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.other_states import draw_other_weights, scale_state, vary_weights
+from harness.evaluation.correctness.other_states import (
+    draw_other_weights,
+    has_finite_values,
+    scale_state,
+    vary_weights,
+)
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.problems.inputs.kind import GIVEN
 
@@ -57,7 +62,7 @@ def plan_state(reference: Reference, seed: int) -> GivenState:
         return GivenState(origin="later", varies_weights=varies)
     if place < INITIAL_SHARE:
         return GivenState(origin="initial", varies_weights=varies)
-    step, steps = reference.choose_timed_step(seed), reference.replayed_steps
+    step, steps = reference.choose_timed_step(seed), (*reference.timed_steps, *reference.untimed_steps)
     if step == GIVEN.name and is_unusual and steps:
         step = source.choice(steps)
     elif step != GIVEN.name and source.random() < 1 / 2:
@@ -122,7 +127,7 @@ def _find_usable(reference: Reference, given: dict[str, Tensor], seed: int, step
     """Return the state after a call with another kind of inputs; None if that or the next call fails."""
     with suppress(ProblemError):
         after = _find_after(reference, given, seed, step)
-        is_finite = all(not one.is_floating_point() or bool(one.isfinite().all()) for one in after.values())
+        is_finite = all(map(has_finite_values, after.values()))
         return after if is_finite and _is_usable(reference, after, seed) else None
     return None
 

@@ -71,7 +71,7 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
         with suppress(ProblemError):
             outputs = run_reference(reference.loaded, model, copy_tensors(inputs, device))
             after = read_state(model, state)
-            return (outputs, after) if all(map(_is_finite, after.values())) else None
+            return (outputs, after) if all(map(has_finite_values, after.values())) else None
         return None
 
     for made in range(MOST_CALLS + 1):
@@ -101,7 +101,7 @@ def _keep_finite(
     call: Callable[[State], tuple[FlatOutputs, State] | None], state: State
 ) -> tuple[FlatOutputs, State] | None:
     called = call(state)
-    return called if called is not None and all(map(_is_finite, called[0].tensors)) else None
+    return called if called is not None and all(map(has_finite_values, called[0].tensors)) else None
 
 
 def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collection[str]) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def _move(state: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, 
     return {name: tensor.to(like[name].device) for name, tensor in state.items()}
 
 
-def _is_finite(tensor: Tensor) -> bool:
+def has_finite_values(tensor: Tensor) -> bool:
     return not tensor.is_floating_point() or bool(tensor.isfinite().all())
 
 

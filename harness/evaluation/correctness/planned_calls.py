@@ -17,6 +17,7 @@ from harness.domain import Problem, ProblemError
 from harness.evaluation.correctness.calls import CallMaker, Exercise, select_calm
 from harness.evaluation.correctness.given_states import VARIED, has_given_state
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
+from harness.evaluation.correctness.other_states import has_finite_values
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
@@ -57,7 +58,7 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     later, far = maker.reference.later, maker.reference.far
     for given in (maker.source.choice(later), later[-1]) if later else (None, None):
         yield _make_from(maker, given or _find_new_state(maker), "given_state")
-    for state in far.draw_each(maker.source) if far is not None else ():
+    for state in far.draw_each(maker.source) if far is not None and has_given_state(maker.reference) else ():
         yield _make_from(maker, state, "given_state")
     yield from _make_after_unusual_inputs(maker)
 
@@ -68,6 +69,8 @@ def _make_after_unusual_inputs(maker: CallMaker) -> Iterator[Exercise]:
     for kind in maker.source.sample(kinds, min(UNUSUAL_STATES, len(kinds))) if has_given_state(reference) else ():
         with suppress(ProblemError):
             given = _find_new_state(maker, kind)
+            if not all(map(has_finite_values, given.values())):
+                continue
             made = replace(_make_from(maker, given, "given_state"), kind=kind)
             calm = select_calm(reference, made.expected, made.seed, kind, inputs=made.inputs, state=given)
             if calm is not None:

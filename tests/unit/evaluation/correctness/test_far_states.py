@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import count
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from harness.evaluation.correctness import far_states
 from harness.evaluation.correctness.far_states import PERIODS
 from harness.evaluation.correctness.given_states import name_state, plan_state
 from harness.evaluation.correctness.other_states import make_later_states
+from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
@@ -145,3 +147,23 @@ def test_the_states_of_a_reference_that_varies_are_not_told_apart():
     reference = prepare(condition="self.count % 256 == 200")
     varying = replace(reference, variation="differs")
     assert make_later_states(varying, random.Random(3)).far.rare == ()
+
+
+def make_row(reference, seed=0):
+    exercises = Exercises(reference, count(seed))
+    return list(exercises.take(exercises.steps.index(CALLS_IN_A_ROW)))
+
+
+def test_calls_in_a_row_begin_with_states_of_each_group_and_rare_ones():
+    reference = prepare(condition="self.count % 256 == 200")
+    calls = [int(one.state["count"]) for one in make_row(reference) if one.state is not None]
+    assert sum(one > 65536 for one in calls) == 1 and sum(256 <= one < 65536 for one in calls) >= 1
+    assert sum((one + 1) % 256 == 200 for one in calls) >= 2
+
+
+def test_calls_in_a_row_begin_with_what_unusual_inputs_left():
+    reference = prepare("torch.zeros(1)", "self.count.copy_(x.abs().max())", "self.count > 7.0")
+    rows = [one for seed in range(6) for one in make_row(reference, seed) if one.state is not None]
+    unusual = [one for one in rows if one.kind.name != "as_given"]
+    assert len(unusual) > 6 and max(float(one.state["count"]) for one in unusual) > 7.0
+    assert all(float(one.state["count"]) < 7.0 for one in rows if one.kind.name == "as_given")

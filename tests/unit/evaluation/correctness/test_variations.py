@@ -193,7 +193,8 @@ def test_references_that_only_take_some_values_are_known_by_their_operators(forw
 
 
 def test_other_weights_have_other_sizes_and_signs():
-    init = "self.scale = nn.Parameter(torch.randn(20000)); self.tied = self.scale; self.kept = nn.Parameter(torch.rand(20000))"
+    init = "self.scale = nn.Parameter(torch.randn(20000)); self.tied = self.scale"
+    init += "; self.kept = nn.Parameter(torch.rand(20000))"
     reference = prepare("inputs[0] * self.scale.sum() * self.tied[0] * self.kept.sum()", init=init)
     usual, varied = (make_other_weights(reference, 9, varied=varied).state for varied in (False, True))
     ratios = varied["scale"] / usual["scale"]
