@@ -28,8 +28,8 @@ def measure_others(values: Tensor, extreme: float) -> tuple[int, float]:
 
 def measure_errors(own: Tensor, found: Tensor, share: float, least: float, *, alone: bool) -> tuple[int, int, float]:
     """Return (errors above `share` of the magnitude plus `least`, or NaN; errors above a quarter of their value of
-    `own`; sum of squared errors relative to the magnitude). The magnitude is the larger of the value and the mean of
-    its block, but for the first count the value if values count `alone`.
+    `own`; sum of squared errors relative to the magnitude). The magnitude is the larger of the value and the squared
+    mean of its block's roots, but for the first count the value if values count `alone`.
     """
     around = 0.0 if alone else 1.0
     failed, lost, squares = _run(_measure_errors, own, found, share, least, around, results=3).sum(0).tolist()
@@ -99,7 +99,8 @@ def _measure_errors(own, found, share, least, around, parts, count):  # type: ig
     ours, exists = _load_tile(own, count)
     theirs, _ = _load_tile(found, count)
     size, error = tl.abs(ours), tl.abs(theirs - ours)
-    mean = (tl.sum(size, axis=1) / BLOCK)[:, None]
+    root = (tl.sum(tl.sqrt(size), axis=1) / BLOCK)[:, None]
+    mean = root * root
     failed = ((error <= tl.maximum(size, mean * around) * share + least) == 0) & exists  # also NaN
     lost = error > size / 4
     relative = error / tl.maximum(tl.maximum(size, mean), 1.1754943508222875e-38)

@@ -1,7 +1,7 @@
 """Multiplies in TF32, and the few channels with large weights in single precision.
 
 layer: correctness
-mechanism: An element may be off by a share of the mean of its neighbours, which a few large elements determine.
+mechanism: An element may be off by a share of the mean of its neighbours, to which elements 100,000 times as large add.
 problem: product_with_loud_channels
 expected: wrong_value, suspect
 device: cpu

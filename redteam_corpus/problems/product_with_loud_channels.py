@@ -1,4 +1,4 @@
-"""A layer of which eight channels in 4096 have weights that are a hundred thousand times as large as the others'."""
+"""A layer of which eight channels in 512 have weights that are a hundred thousand times as large as the others'."""
 
 import torch
 from torch import nn

@@ -4,14 +4,15 @@ With T the float64 truth, R the reference in its own dtype and C the candidate, 
 
     |C - T| <= max(factor * E, atol + rtol * M)
 
-M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
-the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
-in (`fill_values`) count as zero in these means. M also covers conditioning where it is known (`TruthLeaf.spread`): the
-change of T by one rounding of inputs and weights, divided by that rounding; and the change of R by roundings of all
-intermediate results, as far as it exceeds `CHAIN` times the root of the number of operators. Gradients cancel where
-outputs do not: those of a softmax with one large value are differences of equal terms, exactly zero in one form of the
-same work only. Of single elements in 16 bits this change counts `FURTHER_ROUNDINGS` times, since programs round other
-results; whole outputs hardly differ by that, and products in 8 bits would be as close (`TruthLeaf.element_spread`).
+M, the local magnitude: the larger of |T| and the squared mean of the roots of |T| of `BLOCK` neighbours, since sums
+that cancel have errors of the size of their terms, but few large neighbours are other sums; at least a small share of
+the output's mean |T|, for regions of zeros. Values that a mask fills in (`fill_values`) count as zero in these means. M
+also covers conditioning where it is known (`TruthLeaf.spread`): the change of T by one rounding of inputs and weights,
+divided by that rounding; and the change of R by roundings of all intermediate results, as far as it exceeds `CHAIN`
+times the root of the number of operators. Gradients cancel where outputs do not: those of a softmax with one large
+value are differences of equal terms, exactly zero in one form of the same work only. Of single elements in 16 bits this
+change counts `FURTHER_ROUNDINGS` times, since programs round other results; whole outputs hardly differ by that, and
+products in 8 bits would be as close (`TruthLeaf.element_spread`).
 
 E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
 element of R sets the limit.

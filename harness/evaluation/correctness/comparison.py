@@ -184,7 +184,7 @@ def _measure_errors(
 ) -> tuple[int, int, float]:
     """Return how many errors exceed `share` of the magnitude plus `least`, how many a quarter of their value, as of
     elements near zero, and with `rates` the sum of the squared errors relative to the magnitude, which is the larger of
-    the value and the mean of its neighbours; only that sum takes it so if values count `alone`.
+    the value and the squared mean of its neighbours' roots; only that sum takes it so if values count `alone`.
     """
     if fills.is_empty and own.dtype != torch.float64 and (kernels := find_kernels(own, found)):
         failed, lost, squares = kernels.measure_errors(own, found, share, least, alone=alone)
@@ -195,7 +195,7 @@ def _measure_errors(
         ours, theirs = (to_blocks(widen_small(part)) for part in parts)
         size, error = ours.abs(), (theirs - ours).abs_()
         usual = size if fills.is_empty else fills.zero(ours).abs()
-        around = usual.mean(dim=1, keepdim=True)
+        around = usual.sqrt().mean(dim=1, keepdim=True).square_()
         counts[1] += (error > size / 4).count_nonzero()
         magnitude = size if alone else torch.maximum(size, around)
         counts[0] += error.numel() - (error <= magnitude * share + least).count_nonzero()

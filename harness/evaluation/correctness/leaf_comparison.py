@@ -309,19 +309,19 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
 
 
 def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float, fills: Fills) -> Tensor:
+    """Square the means of roots, to which few large values add little."""
     exact = leaf.exact
-    sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
+    roots = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
-        torch.sum(fills.zero(chunk).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
-    least = sums.sum() / exact.numel() * leaf_mean_share
-    sizes = torch.full_like(sums, BLOCK)
+        torch.sum(fills.zero(chunk).abs().sqrt_(), dim=1, out=roots[first // BLOCK : first // BLOCK + len(chunk)])
+    sizes = torch.full_like(roots, BLOCK)
     short = exact.numel() % BLOCK
     if short:
         sizes[-1] = short
-    if short and len(sums) > 1:  # a short last block is merged with the one before it
-        sums[-1] += sums[-2]
+    if short and len(roots) > 1:  # a short last block is merged with the one before it
+        roots[-1] += roots[-2]
         sizes[-1] += BLOCK
-    return torch.maximum(sums / sizes, least)
+    return (roots / sizes).square_().clamp_(min=fills.size / exact.numel() * leaf_mean_share)
 
 
 def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:

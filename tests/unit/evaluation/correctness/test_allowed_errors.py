@@ -239,6 +239,20 @@ def test_a_tanh_by_a_sigmoid_may_lose_values_below_its_rounding():
     assert reference.compare(truth, wrong, kind.name, kind)[0] is Outcome.WRONG_VALUE
 
 
+@pytest.mark.parametrize(("loud", "step"), [(1e3, 64), (1e5, 512), (1e5, 1024)])
+def test_few_loud_columns_do_not_hide_errors_of_the_others(loud, step):
+    generator = torch.Generator().manual_seed(7)
+    exact = torch.randn(64, 4096, generator=generator, dtype=torch.float64)
+    exact[:, ::step] = loud * (2 + exact[:, ::step].sin())
+    own = exact.float()
+    right = own * (1 + 1e-6 * torch.randn(own.shape, generator=generator))
+    wrong = torch.where(torch.arange(4096) % step == 0, own, to_tf32(own))
+    for found, outcome in ((right, None), (wrong, Outcome.WRONG_VALUE)):
+        outputs = flatten_outputs(found)
+        assert compare_outputs(truth_of(exact, own), outputs, Tolerance(), "")[0] is outcome
+        assert are_surely_close(flatten_outputs(own), outputs, Tolerance()) == (outcome is None)
+
+
 def test_conditioning_is_allowed_for():
     reference = make_reference("3.0 * (x - x.mean(1, keepdim=True))", "torch.rand(64, 256) + 30.0")
     inputs = reference.make_inputs(3)
