@@ -28,7 +28,7 @@ from harness.problems.inputs.traits import exchange_part, exchange_slices
 
 ALTERED_CALLS = 2  # of small problems
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
-VARIED_WEIGHTS = 3  # calls with weights of other sizes and signs
+PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,25 @@ def _make_from(maker: CallMaker, given: dict[str, Tensor], label: str, *, contin
 
 
 def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
-    """A candidate that recognises weights by samples uses the first ones in the second call."""
-    reference, drawn = maker.reference, next(maker.seeds)
-    for partly in (False, True)[: 1 + reference.loaded.problem.dynamic_weights]:
-        other = make_other_weights(reference, drawn, partly=partly)
-        if other is None:
-            return
+    """A candidate that recognises weights by samples uses those of the call before in every second call, unless the
+    part that differs has some of the samples.
+    """
+    reference = maker.reference
+    if not reference.loaded.problem.dynamic_weights:
+        yield from _make_with_drawn_weights(maker, next(maker.seeds))
+        return
+    for drawn in (next(maker.seeds) for _ in range(PARTLY_OTHER)):
+        for partly in (False, True):
+            yield from _make_with_drawn_weights(maker, drawn, partly=partly)
+    for _ in range(VARIED_WEIGHTS if has_given_state(reference) else 0):
+        with suppress(ProblemError):
+            yield from _make_with_varied_weights(maker, next(maker.seeds))
+
+
+def _make_with_drawn_weights(maker: CallMaker, drawn: int, *, partly: bool = False) -> Iterator[Exercise]:
+    reference = maker.reference
+    other = make_other_weights(reference, drawn, partly=partly)
+    if other is not None:
         seed = next(maker.seeds)
         inputs = reference.make_inputs(seed)
         yield Exercise(
@@ -106,10 +119,6 @@ def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
             weights=reference.keep(other.state),
             check="weights_packed",
         )
-    if reference.loaded.problem.dynamic_weights and has_given_state(reference):
-        for _ in range(VARIED_WEIGHTS):
-            with suppress(ProblemError):
-                yield from _make_with_varied_weights(maker, next(maker.seeds))
 
 
 def _make_with_varied_weights(maker: CallMaker, drawn: int) -> Iterator[Exercise]:
