@@ -1,10 +1,11 @@
 """`harness problems check`."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem, print_rich
 from harness.cli.progress import show_slow_steps
-from harness.domain import Admission, Check, Problem, ProblemError, ReferenceStopped, UsageError
+from harness.domain import Admission, Check, InputContract, Problem, ProblemError, ReferenceStopped, UsageError
 from harness.domain.options import RunFolders
 from harness.executors.settings import LocalSettings
 from harness.hardware.host import list_gpus
@@ -23,9 +24,14 @@ from harness.problems.setting_names import describe_settings
 from harness.problems.watched_process import list_running_steps, run_apart, set_reference_limit
 from harness.report.terminal.tables import make_table, style_text
 
+if TYPE_CHECKING:
+    from harness.problems.loading import LoadedProblem
+
 REJECTED_EXIT_CODE = 1
 STOPPED = "problem_error"
 CHECK_SEED = 0
+UNKNOWN = "unknown: not stated, and too large to draw without smaller sizes"
+MOST_ELEMENTS = 1 << 26  # of inputs at their own sizes, for a description
 SHAPES_ONLY = "shapes only: values not checked"
 FULL_SHAPES_ONLY = "admitted; of full sizes only shapes"
 SuitesFolder = Annotated[RunFolders, Only("problems_dir")]
@@ -127,8 +133,6 @@ def _list_admissions(problem: Problem, device: str) -> list[Admission]:
 def _describe_inputs(
     found: dict[str, Problem | ProblemError], admissions: tuple[Admission, ...]
 ) -> dict[str, dict[str, str]]:
-    from harness.evaluation.correctness.input_descriptions import describe_contracts
-
     rejected = {admission.problem for admission in admissions if not admission.admitted}
     problems = [one for one in found.values() if isinstance(one, Problem)]
     return {one.name: describe_contracts(one) for one in problems if one.name not in rejected}
@@ -191,3 +195,50 @@ def _print_rejections(admissions: tuple[Admission, ...]) -> None:
         for check in admission.failed:
             where = f", case {admission.case}" if admission.case else ""
             print_rich(style_text(f"{admission.problem}{where}: {check.name}: {check.evidence}"))
+
+
+def describe_contracts(problem: Problem) -> dict[str, str]:
+    """Return words by argument of `forward`. Runs the reference twice at small sizes, in another process."""
+    stated = {one.argument: one.describe_source() for one in problem.inputs}
+    try:
+        found = run_apart(_infer_contracts, problem)
+    except ReferenceStopped:
+        raise
+    except ProblemError:
+        return stated or {"inputs": UNKNOWN}
+    words: dict[str, list[str]] = {}
+    for one in found:
+        words.setdefault(one.argument, []).append(one.describe_source())
+    return stated | {argument: "; ".join(dict.fromkeys(lines)) for argument, lines in words.items()}
+
+
+def _infer_contracts(problem: Problem) -> tuple[InputContract, ...]:
+    """Raises ProblemError."""
+    from harness.problems.loading import load_problem
+    from harness.problems.shrink import EMULATED_BUDGET, PATIENT_BUDGET, keep_sizes, reduce_problem
+
+    last = problem.workloads[-1].name
+    if last != "full":
+        return _infer_from(load_problem(problem, last))
+    reduced = reduce_problem(problem, EMULATED_BUDGET) or keep_sizes(problem, PATIENT_BUDGET)
+    if reduced is not None:
+        return _infer_from(load_problem(reduced, "reduced"))
+    whole = load_problem(problem, "full")
+    if sum(math.prod(shape) for _, shape in whole.describe_inputs()) > MOST_ELEMENTS:
+        raise ProblemError(f"{problem.name}: {UNKNOWN}")
+    return _infer_from(whole, runs=False)
+
+
+def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[InputContract, ...]:
+    """Without a run of the reference, infer from draws alone."""
+    import torch
+
+    from harness.construction.weights import HOST
+    from harness.evaluation.correctness.input_plan import infer_contracts, watch_reference
+    from harness.problems.inputs.rare import Draws
+    from harness.problems.operators import NO_USE
+
+    with torch.no_grad():
+        inputs = loaded.make_inputs(0, HOST)
+        use = watch_reference(loaded, loaded.make_model(0, HOST), inputs, {}, HOST) if runs else None
+        return tuple(infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST))

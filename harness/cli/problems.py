@@ -22,7 +22,7 @@ from harness.cli.options import (
     print_records,
     print_rich,
 )
-from harness.cli.problem_check import ReferenceLimit, SuitesFolder, check_problems
+from harness.cli.problem_check import ReferenceLimit, SuitesFolder, check_problems, describe_contracts
 from harness.cli.progress import show_slow_steps
 from harness.cli.results import StoredPanel
 from harness.domain import Language, Problem, ProblemError, StoreError, UsageError, WorkloadName
@@ -126,8 +126,6 @@ def show_problem(
 
     Example: harness problems show llm/paged_decode
     """
-    from harness.evaluation.correctness.input_descriptions import describe_contracts
-
     problem = find_named_problem(name, suite, paths.problems_dir)
     set_reference_limit(limits.reference_timeout_s)
     with show_slow_steps("loading", list_running_steps):

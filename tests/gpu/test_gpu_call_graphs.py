@@ -54,7 +54,7 @@ def prepare():
 def test_replays_of_a_reference_give_the_same_truth_in_less_time(prepare):
     from dataclasses import replace
 
-    from harness.evaluation.correctness.calls import add_spread
+    from harness.evaluation.correctness.refinement import refine_truth
     from harness.evaluation.correctness.variations import make_other_weights
     from harness.tensors.values import has_same_bits
 
@@ -66,7 +66,7 @@ def test_replays_of_a_reference_give_the_same_truth_in_less_time(prepare):
         found = {}
         for one in (plain, reference):
             began_s = time.monotonic()
-            truth = add_spread(one, one.truth_of(inputs), inputs)
+            *_, truth = refine_truth(one, one.truth_of(inputs), inputs)
             other = make_other_weights(one, seed).truth_of(one, inputs)
             found[one is plain] = [*truth.leaves, *other.leaves]
             took_s[one is plain] = time.monotonic() - began_s

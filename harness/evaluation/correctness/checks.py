@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,12 +19,11 @@ from harness.evaluation.correctness.calls import (
     Exercise,
     describe_change,
     find_worst_allowed,
-    orders_inputs,
-    refine_truth,
 )
 from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.refinement import orders_inputs, refine_truth
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, list_state, trust_outputs
 from harness.evaluation.model_construction import describe_unmatched
 from harness.evaluation.results import StepResult
@@ -309,9 +308,9 @@ def compare_expected(
     *,
     kind: InputKind = GIVEN,
     accepted: Sequence[TensorSpec] = (),
-    refine: Callable[[Truth], Truth] | None = None,
+    refine: Callable[[Truth], Iterable[Truth]] | None = None,
 ) -> tuple[Outcome | None, Trial]:
-    """`accepted` are layouts that passed before. `refine` adds conditioning to the truth, where errors are slight."""
+    """`accepted` are layouts that passed before. `refine` adds conditioning to the truth, more and more."""
     if expected.own is not None and _is_surely_right(run, expected.own, reference, kind):
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
         return None, Trial(distribution=label, passed=True, elements=elements)
@@ -330,7 +329,7 @@ def compare_run(
     *,
     kind: InputKind = GIVEN,
     accepted: Sequence[TensorSpec] = (),
-    refine: Callable[[Truth], Truth] | None = None,
+    refine: Callable[[Truth], Iterable[Truth]] | None = None,
 ) -> tuple[Outcome | None, Trial]:
     outcome, trial = compare_refined(reference, truth, run.outputs, label, kind=kind, refine=refine)
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
@@ -346,7 +345,7 @@ def compare_refined(
     label: str,
     *,
     kind: InputKind,
-    refine: Callable[[Truth], Truth] | None,
+    refine: Callable[[Truth], Iterable[Truth]] | None,
 ) -> tuple[Outcome | None, Trial]:
     outcome, trial = reference.compare(truth, outputs, label, kind)
     is_chain = reference.traits.has_intermediate and (kind is not GIVEN or any(leaf.has_steps for leaf in truth.leaves))
@@ -354,8 +353,10 @@ def compare_refined(
     is_open = outcome is Outcome.WRONG_VALUE and (is_chain or may_be_order or is_slight(trial))
     if outcome is None:
         is_open = trial.lost > 0 and reference.traits.keeps_all and not reference.loaded.problem.tolerance.is_fixed
-    if refine is not None and is_open:
-        return reference.compare(refine(truth), outputs, label, kind)
+    for refined in refine(truth) if refine is not None and is_open else ():
+        outcome, trial = reference.compare(refined, outputs, label, kind)
+        if outcome is None:
+            break
     return outcome, trial
 
 

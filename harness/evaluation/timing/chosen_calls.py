@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import count, cycle
@@ -13,10 +13,11 @@ from typing import Any
 from torch import Tensor
 
 from harness.domain import Block, CandidateFailure, Outcome, Trial
-from harness.evaluation.correctness.calls import refine_truth, select_calm
+from harness.evaluation.correctness.calls import select_calm
 from harness.evaluation.correctness.checks import compare_expected, compare_refined
 from harness.evaluation.correctness.given_states import is_usual_state, name_state
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
+from harness.evaluation.correctness.refinement import refine_truth
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
 from harness.evaluation.settings import Choice
 from harness.problems.inputs.kind import GIVEN, InputKind
@@ -166,14 +167,14 @@ class ChosenCalls:
         return select_calm(self._reference, expected, seed, kind, inputs=inputs, state=state)
 
     def _compare(
-        self, run: Run, expected: Expected, kind: InputKind, refine: Callable[[Truth], Truth]
+        self, run: Run, expected: Expected, kind: InputKind, refine: Callable[[Truth], Iterable[Truth]]
     ) -> tuple[Outcome | None, Trial]:
         if run.sample is None:
             return compare_expected(run, expected, self._reference, "timed", kind=kind, refine=refine)
         return self._compare_sample(run, run.sample, expected, kind, refine)
 
     def _compare_sample(
-        self, run: Run, sample: Sample, expected: Expected, kind: InputKind, refine: Callable[[Truth], Truth]
+        self, run: Run, sample: Sample, expected: Expected, kind: InputKind, refine: Callable[[Truth], Iterable[Truth]]
     ) -> tuple[Outcome | None, Trial]:
         own, found = map(self._move_to_device, (sample.take_all(expected.form.reference_outputs), run.outputs))
         if self._reference.is_surely_close(own, found, kind):
@@ -184,7 +185,7 @@ class ChosenCalls:
             run.outputs,
             "timed",
             kind=kind,
-            refine=lambda _: _sample_truth(refine(expected.truth), sample),
+            refine=lambda _: (_sample_truth(one, sample) for one in refine(expected.truth)),
         )
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:

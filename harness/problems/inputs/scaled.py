@@ -38,6 +38,7 @@ SHIFT = 128.0  # exponentials of the larger values overflow, and those of the sm
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
 LOWEST_OF_OTHERS = 25
 BESIDE_A_MASK = {2: (4, 7), 4: (14, 20)}  # least and most powers of two, by bytes of a value: -1e9 is far below
+LOGARITHMS = {"_log_softmax"}
 LOWERED = {
     "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
     "mkldnn_max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d",
@@ -214,7 +215,10 @@ class Shifted(DerivedKind):
         tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs) if has_many_digits(tensor)]
         for tensor in _choose_raised(tensors, inputs, traits, generator) if shift > 0 else tensors:
             change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
-            _change_slices(tensor, change, generator, is_whole=is_whole)
+            dimension = (
+                0 if traits.use.has(LOGARITHMS) else None
+            )  # of a softmax, legitimately: -inf beside large values
+            _change_slices(tensor, change, generator, is_whole=is_whole, dimension=dimension)
         return inputs
 
 

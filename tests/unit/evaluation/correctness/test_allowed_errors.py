@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
-from harness.evaluation.correctness.calls import add_spread, refine_truth
 from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.refinement import refine_truth
 from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kind import GIVEN
@@ -259,9 +259,9 @@ def test_conditioning_is_allowed_for():
     truth, x = reference.truth_of(inputs), inputs[0]
     found = flatten_outputs(3.0 * (x - one_by_one(x, torch.ones(256, 1)) / 256))
     assert reference.compare(truth, found, "as_given")[0] is Outcome.WRONG_VALUE
-    assert reference.compare(add_spread(reference, truth, inputs), found, "as_given")[0] is None
+    assert reference.compare([*refine_truth(reference, truth, inputs)][-1], found, "as_given")[0] is None
     wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
-    assert reference.compare(add_spread(reference, truth, inputs), wrong, "as_given")[0] is Outcome.WRONG_VALUE
+    assert reference.compare([*refine_truth(reference, truth, inputs)][-1], wrong, "as_given")[0] is Outcome.WRONG_VALUE
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -271,10 +271,10 @@ def test_results_beyond_float16_are_not_compared_where_inputs_have_16_bits(dtype
     (x,), kind = reference.make_inputs(3), find_kind("varied")
     for factor, is_compared in ((1.0, True), (8.0, dtype == "float32")):
         inputs = [x * factor]
-        truth = refine_truth(reference, reference.truth_of(inputs), inputs, kind=kind)
+        *_, truth = refine_truth(reference, reference.truth_of(inputs), inputs, kind=kind)
         wrong = flatten_outputs(torch.full_like(x, torch.nan))
         assert (reference.compare(truth, wrong, kind.name, kind)[0] is Outcome.WRONG_VALUE) is is_compared
-    given = refine_truth(reference, reference.truth_of([x * 8.0]), [x * 8.0])
+    *_, given = refine_truth(reference, reference.truth_of([x * 8.0]), [x * 8.0])
     assert reference.compare(given, wrong, "as_given")[0] is Outcome.WRONG_VALUE
 
 
@@ -300,7 +300,7 @@ def test_a_whole_number_may_be_the_next_one_where_a_rounding_decides(returned):
         if not torch.equal(found, own):
             break
     truth, wrong = reference.truth_of(inputs), found.clone()
-    refine = partial(add_spread, reference, inputs=inputs)
+    refine = partial(refine_truth, reference, inputs=inputs)
     assert compare_refined(reference, truth, flatten_outputs(found), "", kind=GIVEN, refine=refine)[0] is None
     wrong[300, 100] += 1
     outcome = compare_refined(reference, truth, flatten_outputs(wrong), "", kind=GIVEN, refine=refine)[0]
@@ -313,7 +313,7 @@ def test_values_that_are_equal_by_chance_have_any_order():
     largest = x[7].topk(20).indices
     x[7, largest[5]] = x[7, largest[6]]
     truth, found = reference.truth_of([x]), reference.model(x)
-    refine = partial(add_spread, reference, inputs=[x])
+    refine = partial(refine_truth, reference, inputs=[x])
 
     def compare(places):
         return compare_refined(reference, truth, flatten_outputs(places), "", kind=GIVEN, refine=refine)[0]

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from harness.domain import Outcome
-from harness.evaluation.correctness.calls import add_spread
 from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.refinement import refine_truth
 from harness.evaluation.correctness.truth import copy_tensors, run_reference
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kinds import find_kind
@@ -94,7 +94,7 @@ def find_outcomes(problem, program, forms, dtype, kind, seeds=range(3)):
     found = []
     for seed in seeds:
         inputs = reference.make_inputs(seed, kind)
-        truth, refine = reference.truth_of(inputs), partial(add_spread, reference, inputs=inputs)
+        truth, refine = reference.truth_of(inputs), partial(refine_truth, reference, inputs=inputs)
         with torch.no_grad():
             outputs = run_reference(loaded, candidate, copy_tensors(inputs))
         found += compare_refined(reference, truth, outputs, kind, kind=find_kind(kind), refine=refine)[:1]

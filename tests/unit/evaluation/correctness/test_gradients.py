@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from harness.domain import Outcome
-from harness.evaluation.correctness.calls import add_spread
 from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.precision import RandomRoundings
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.refinement import refine_truth
 from harness.evaluation.correctness.truth import copy_tensors, run_reference
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kind import may_be_rounded
@@ -112,7 +112,7 @@ def find_outcomes(problem, program, kind, seeds, dtype=None):
     for seed in seeds:
         inputs = reference.make_inputs(seed, kind)
         outputs = run_reference(loaded, candidate, copy_tensors(inputs))
-        refine = partial(add_spread, reference, inputs=inputs)
+        refine = partial(refine_truth, reference, inputs=inputs)
         truth = reference.truth_of(inputs)
         found += compare_refined(reference, truth, outputs, kind, kind=find_kind(kind), refine=refine)[:1]
     return found

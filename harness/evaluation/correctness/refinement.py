@@ -1,0 +1,214 @@
+"""Widens what is allowed for outputs that seem wrong: by what roundings change, which contains the conditioning."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.domain import ProblemError
+from harness.evaluation.correctness.allowed_errors import (
+    CHAIN,
+    FURTHER_ROUNDINGS,
+    MOVES,
+    WITHIN_ROUNDINGS,
+    WITHIN_SEEDS,
+)
+from harness.evaluation.correctness.precision import LargestResult, RandomRoundings
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import (
+    Truth,
+    TruthLeaf,
+    compute_truth,
+    copy_tensors,
+    run_reference,
+    run_with_state,
+    write_state,
+)
+from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, is_continuous
+from harness.problems.inputs.tensors import list_changeable, perturb, separate_equal
+from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import ORDERING
+
+LARGEST_FLOAT16 = torch.finfo(torch.float16).max
+MOVED = 1.5**0.5  # times the root mean square of roundings, whose moves are none or one
+WITHIN_S = 1.0  # after which no other draw of roundings begins
+
+
+def refine_truth(
+    reference: Reference,
+    truth: Truth,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor] | None = None,
+    kind: InputKind = GIVEN,
+) -> Iterator[Truth]:
+    """Yield the truth with more and more allowed: what roundings of inputs and weights change, then what those of
+    intermediate results do. At last exclude all outputs, if intermediate results exceed the range of float16, in which
+    a legitimate program may compute. Each takes longer than the one before.
+    """
+    truth = add_spread(reference, truth, inputs, state)
+    yield truth
+    if reference.traits.has_intermediate:
+        yield _add_spread_within(reference, truth, inputs, state)
+    if isinstance(kind, DerivedKind) and reference.format_bits == 16 and _exceeds_float16(reference, inputs, state):
+        yield replace(truth, leaves=tuple(replace(leaf, is_calm=False) for leaf in truth.leaves))
+
+
+def _exceeds_float16(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> bool:
+    usual = _find_largest(reference, reference.make_inputs(0), None)
+    return usual <= LARGEST_FLOAT16 < _find_largest(reference, inputs, state)
+
+
+def _find_largest(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> float:
+    with suppress(ProblemError, torch.OutOfMemoryError), torch.no_grad(), LargestResult() as watch:
+        write_state(reference.model, reference.changing if state is None else state)
+        run_reference(reference.loaded, reference.model, copy_tensors(inputs, reference.computes_on))
+        write_state(reference.model, reference.changing)
+        return float(watch.size)
+    return 0.0
+
+
+def add_spread(
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None = None
+) -> Truth:
+    """Add what a rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
+    Without memory for it, or if the reference fails on such inputs, it stays unknown.
+    """
+    dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
+    for seed, roundings, least in MOVES:
+        if least and not reference.traits.keeps_all:
+            continue
+        sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
+        widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
+        takes = partial(_takes_spread, reference.traits, with_steps=not least)
+        move = partial(perturb, seed=seed, roundings=roundings, least=least)
+        compute = partial(_compute_moved, reference, truth, inputs, state, move)
+        truth = _widen_leaves(truth, compute, widen, takes)
+    if orders_inputs(reference.traits) and any(leaf.has_steps for leaf in truth.leaves):
+        exchange = partial(_widen_spread, moved_by=0.0)
+        for swaps in (False, True):  # of the few inputs that are equal by chance
+            move = partial(separate_equal, swaps=swaps)
+            compute = partial(_compute_moved, reference, truth, inputs, state, move)
+            truth = _widen_leaves(truth, compute, exchange, attrgetter("has_steps"))
+    return truth
+
+
+def orders_inputs(traits: InputTraits) -> bool:
+    return traits.use.has(ORDERING, on_input=True)
+
+
+def _widen_leaves(
+    truth: Truth,
+    compute: Callable[[], Truth],
+    widen: Callable[[TruthLeaf, TruthLeaf], TruthLeaf],
+    takes: Callable[[TruthLeaf], bool],
+) -> Truth:
+    with suppress(ProblemError, torch.OutOfMemoryError):
+        moved = compute()
+        if moved.kind == truth.kind:
+            pairs = zip(truth.leaves, moved.leaves, strict=True)
+            return replace(truth, leaves=tuple(widen(*pair) if takes(pair[0]) else pair[0] for pair in pairs))
+    return truth
+
+
+def _takes_spread(traits: InputTraits, leaf: TruthLeaf, *, with_steps: bool = True, within: bool = False) -> bool:
+    """A rounding may decide a step, or which of two results is larger, but not which of two inputs."""
+    if leaf.has_steps:
+        return with_steps and not orders_inputs(traits)
+    return leaf.reference.is_floating_point() and (not within or is_continuous(traits))
+
+
+def _add_spread_within(
+    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
+) -> Truth:
+    """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains, in
+    one draw at least."""
+    dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
+    sizes = (torch.finfo(one).eps * (WITHIN_ROUNDINGS if one.itemsize > 2 else 1) for one in dtypes)
+    widen = partial(
+        _widen_by_roundings,
+        moved_by=max(sizes, default=0.0),
+        chain=CHAIN * math.sqrt(reference.traits.use.terms.operators),
+    )
+    takes = [_takes_spread(reference.traits, leaf, within=True) for leaf in truth.leaves]
+    began_s = time.monotonic()
+    for seed in WITHIN_SEEDS if any(takes) else ():
+        if time.monotonic() - began_s > WITHIN_S:
+            break
+        with suppress(ProblemError, torch.OutOfMemoryError):
+            model, moved = _copy_moved(reference, inputs, partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS))
+            with torch.no_grad(), RandomRoundings(seed, WITHIN_ROUNDINGS):
+                write_state(model, reference.changing if state is None else state)
+                on_host = reference.computes_on is not None
+                found = run_with_state(reference.loaded, model, moved, reference.changing, on_host=on_host)
+            leaves = zip(truth.leaves, found.tensors, takes, strict=True)
+            truth = replace(
+                truth, leaves=tuple(widen(leaf, one) if is_taken else leaf for leaf, one, is_taken in leaves)
+            )
+    return truth
+
+
+def _widen(leaf: TruthLeaf, change: Tensor, *, moved_by: float, chain: float = 0.0) -> TruthLeaf:
+    """`moved_by` is the largest relative move of a value, which may have a coarser dtype than the output."""
+    size = change.abs_().nan_to_num_(0.0, 0.0, 0.0)
+    if not leaf.has_steps:
+        size /= max(torch.finfo(leaf.reference.dtype).eps, moved_by) * MOVED
+        size = size.sub_(leaf.exact.double().abs() * chain).clamp_(min=0.0)
+    return replace(leaf, spread=size if leaf.spread is None else torch.maximum(leaf.spread, size))
+
+
+def _widen_by_roundings(leaf: TruthLeaf, found: Tensor, *, moved_by: float, chain: float) -> TruthLeaf:
+    change = found.double() - leaf.reference.double()
+    widened = _widen(leaf, change.clone(), moved_by=moved_by, chain=chain)
+    if not leaf.is_16_bit:
+        return widened
+    of_elements = replace(leaf, spread=leaf.element_spread)
+    further = _widen(of_elements, change * FURTHER_ROUNDINGS, moved_by=moved_by, chain=chain)
+    return replace(widened, element_spread=further.spread)
+
+
+def _copy_moved(
+    reference: Reference, inputs: Sequence[Any], move: Callable[[object], None]
+) -> tuple[nn.Module, tuple[Any, ...]]:
+    model, moved = copy.deepcopy(reference.model), copy_tensors(inputs, reference.computes_on)
+    with torch.no_grad():
+        move([moved, model.state_dict()])
+    return model, moved
+
+
+def _compute_moved(
+    reference: Reference,
+    truth: Truth,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor] | None,
+    move: Callable[[object], None],
+) -> Truth:
+    model, moved = _copy_moved(reference, inputs, move)
+    return compute_truth(
+        reference.loaded,
+        model,
+        moved,
+        reference.float64_limit,
+        state=reference.changing if state is None else state,
+        device=reference.computes_on,
+        own=truth.reference_outputs if truth.kind == "float64" else None,
+        graphs=reference.graphs,
+    )
+
+
+def _widen_spread(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
+    return _widen(leaf, moved.exact.double() - leaf.exact.double(), moved_by=moved_by)
+
+
+def _find_reach(leaf: TruthLeaf, moved: TruthLeaf, *, moved_by: float) -> TruthLeaf:
+    known = leaf if leaf.reach is None else replace(leaf, spread=leaf.reach)
+    return replace(leaf, reach=_widen_spread(known, moved, moved_by=moved_by).spread)
