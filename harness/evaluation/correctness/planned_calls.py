@@ -15,9 +15,8 @@ from torch import Tensor
 
 from harness.domain import Problem, ProblemError
 from harness.evaluation.correctness.calls import CallMaker, Exercise, select_calm
-from harness.evaluation.correctness.given_states import VARIED, has_given_state
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
-from harness.evaluation.correctness.other_states import has_finite_values
+from harness.evaluation.correctness.other_states import VARIED, has_finite_values, has_given_state
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights

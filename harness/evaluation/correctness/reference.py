@@ -16,10 +16,15 @@ from torch import Tensor, nn
 from harness.domain import Outcome, ProblemTooLarge, Trial
 from harness.evaluation.correctness.call_graphs import LEAST_CALL_S, CallGraphs
 from harness.evaluation.correctness.comparison import are_surely_close, can_be_surely_close, compare_outputs
-from harness.evaluation.correctness.far_states import FarStates
-from harness.evaluation.correctness.given_states import has_given_state, make_given_state, plan_state
 from harness.evaluation.correctness.input_plan import count_further_calls, find_terms, learn_traits
-from harness.evaluation.correctness.other_states import find_later_changes, list_dynamic, make_later_states
+from harness.evaluation.correctness.other_states import (
+    find_later_changes,
+    has_given_state,
+    list_dynamic,
+    make_given_state,
+    make_later_states,
+    plan_state,
+)
 from harness.evaluation.correctness.reference_checks import (
     INPUT_SHAPES,
     compare_runs,
@@ -71,6 +76,7 @@ from harness.evaluation.memory_plan import (
     plan_in_full,
     plan_smallest,
 )
+from harness.problems.far_states import FarStates
 from harness.problems.inputs.declared import pad_rows
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared, list_derived

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from harness.domain import Block, Conditions, HarnessError
-from harness.evaluation.correctness.given_states import name_state
+from harness.evaluation.correctness.other_states import name_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.results import TimingResult
 from harness.evaluation.settings import PATIENCE, TimingPlan

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import cycle
 
 from harness.domain import Conditions
-from harness.evaluation.correctness.given_states import name_state
+from harness.evaluation.correctness.other_states import name_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners

@@ -64,7 +64,7 @@ def test_a_case_without_replays_is_profiled_and_its_share_is_not_verified(is_fir
     assert [(one.check, one.severity) for one in result.findings] == [("unverified_share", "note")]
 
 
-def test_a_case_whose_recorded_work_has_no_own_code_has_no_share(monkeypatch):
+def test_a_case_without_custom_code_in_its_recording_has_no_share(monkeypatch):
     result = attribute_time(make_case(monkeypatch, recorded=[], requires=False))
     assert (result.work.custom, result.findings[0].check) == (0.0, "unused_kernel")
     assert attribute_time(make_case(monkeypatch, recorded=[])).outcome is Outcome.REJECTED

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.correctness import far_states
-from harness.evaluation.correctness.far_states import PERIODS
-from harness.evaluation.correctness.given_states import name_state, plan_state
-from harness.evaluation.correctness.other_states import make_later_states
+from harness.evaluation.correctness.other_states import make_later_states, name_state, plan_state
 from harness.evaluation.correctness.planned_calls import CALLS_IN_A_ROW, Exercises
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.problems import far_states
+from harness.problems.far_states import PERIODS
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import CpuDevice
 
@@ -94,7 +93,7 @@ def test_of_a_slow_reference_some_begin_where_most_periods_end(period, monkeypat
         ("torch.zeros(5000)", "self.count += x.repeat(625)"),
     ],
 )
-def test_what_calls_neither_raise_nor_lower_by_a_rule_has_no_far_states(first, update):
+def test_changes_without_a_rule_have_no_far_states(first, update):
     assert prepare(first, update, "self.count[:1] > 500").far is None
 
 
@@ -104,7 +103,7 @@ def test_integers_do_not_overflow():
     assert all(0 < int(reference.make_timed_state(seed)["count"]) <= 32767 for seed in range(100))
 
 
-def test_what_follows_from_the_number_of_calls_stays_in_step():
+def test_values_that_follow_from_the_number_of_calls_stay_in_step():
     update = "self.count += 1; self.count[1] = self.count[0] % 5"
     source_first = "torch.zeros(2, dtype=torch.int64)"
     assert prepare(source_first, update, "self.count[:1] > 500").far is None  # of one tensor
@@ -154,7 +153,7 @@ def make_row(reference, seed=0):
     return list(exercises.take(exercises.steps.index(CALLS_IN_A_ROW)))
 
 
-def test_calls_in_a_row_begin_with_states_of_each_group_and_rare_ones():
+def test_calls_in_a_row_begin_with_states_of_each_group():
     reference = prepare(condition="self.count % 256 == 200")
     calls = [int(one.state["count"]) for one in make_row(reference) if one.state is not None]
     assert sum(one > 65536 for one in calls) == 1 and sum(256 <= one < 65536 for one in calls) >= 1

@@ -15,7 +15,7 @@ import torch
 
 from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.calls import keep_calm
-from harness.evaluation.correctness.given_states import plan_state
+from harness.evaluation.correctness.other_states import plan_state
 from harness.evaluation.correctness.planned_calls import Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
@@ -171,7 +171,7 @@ def test_the_states_of_timed_calls_lie_on_no_line():
     assert torch.equal(again, moved[1])  # to compare the call later
 
 
-def test_a_part_of_a_large_state_that_no_call_changes_differs_in_half_of_the_timed_calls():
+def test_a_part_of_a_large_state_differs_in_half_of_the_timed_calls():
     source = SOURCE.replace(
         "self.weight = nn.Parameter(torch.randn(5))", "self.weight = nn.Parameter(torch.randn(2000))"
     )
