@@ -241,4 +241,4 @@ def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[InputCon
     with torch.no_grad():
         inputs = loaded.make_inputs(0, HOST)
         use = watch_reference(loaded, loaded.make_model(0, HOST), inputs, {}, HOST) if runs else None
-        return tuple(infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST))
+        return tuple(infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST)[0])

@@ -50,7 +50,7 @@ class InputContract:
     Of inputs that were seen: `is_constant` if two draws are equal, `is_related` if elements are not drawn
     independently, `has_pattern` if floating values are constant, whole, of few digits or partly zero, though others
     are allowed, `is_implied` if bounds are the range of functions that made the values, `is_converted` if values that
-    become integers depend on it.
+    become integers depend on it, `is_redrawn` if draws that it is made of may change.
     """
 
     kind: str = "real"
@@ -67,6 +67,7 @@ class InputContract:
     has_pattern: bool = False
     is_implied: bool = False
     is_converted: bool = False
+    is_redrawn: bool = False
 
     def __str__(self) -> str:
         return f"{self.argument} may be {self.describe()}"
@@ -134,7 +135,9 @@ class InputContract:
                 return f"any counts of at least {self.low} with the given sum{self._describe_dim()}"
             case "triangular":
                 return f"any {self.structure or 'lower'} triangular matrices"
-        return _NOUNS[self.kind] + self._describe_dim() + self._describe_bounds()
+        is_remade = self.is_redrawn and self.kind == "as_drawn"
+        noun = "what get_inputs makes of other random numbers" if is_remade else _NOUNS[self.kind]
+        return noun + self._describe_dim() + self._describe_bounds()
 
     def _describe_dim(self) -> str:
         return "" if self.dim == -1 else " of all elements" if self.dim == "all" else f" along dimension {self.dim}"

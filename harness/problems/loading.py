@@ -11,7 +11,7 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -52,17 +52,19 @@ from harness.problems.operators import replace_compiler
 from harness.problems.watched_process import limit_reference
 from harness.protocol import flatten_value, rebuild_value
 from harness.syntax import parse_python
-from harness.tensors.values import has_same_bits, map_tensors
+from harness.tensors.values import has_same_bits, map_tensors, memory_of
 
 SEEDS_TRIED = 6
 Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
+MakeWatches = Callable[[], Sequence[AbstractContextManager[object]]]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LoadedProblem:
     """The first calls determine the last fields. `differentiable` are shape and dtype of outputs with a gradient.
     `constants` are weights that get other values. `returned_inputs` are inputs that count as outputs (`IN_PLACE`),
-    `frozen` inputs and parameters whose gradients are not asked for.
+    `frozen` inputs and parameters whose gradients are not asked for. `kept` are addresses of inputs that are the same
+    memory in each call.
     """
 
     problem: Problem
@@ -75,6 +77,7 @@ class LoadedProblem:
     returned_inputs: Sequence[int] = ()
     frozen: Sequence[int | str] | None = None
     returns_nothing: bool = False
+    kept: frozenset[int] = frozenset()
 
     @property
     def call(self) -> CallKind:
@@ -124,14 +127,15 @@ class LoadedProblem:
         distribution: str = GIVEN.name,
         *,
         traits: InputTraits | None = None,
-        watch: AbstractContextManager[object] | None = None,
     ) -> tuple[Any, ...]:
-        """With `backward`, gradients follow the arguments. Other kinds need `traits`. `watch` sees `get_inputs`."""
+        """With `backward`, gradients follow the arguments. Other kinds need `traits`."""
         kind, base = find_kind(distribution), find_kind(self.problem.draws or GIVEN.name)
-        draws = watch or kind.watch_draws(seed)
-        given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))
+        given = self.draw_arguments(seed, device, lambda: [kind.watch_draws(seed, traits)])
+        if traits is not None and kind.changes_any_draws(traits) and not traits.keeps_structure(given):
+            given = self.draw_arguments(seed, device)
         with replace_compiler(device), seeded(seed, device), torch.no_grad():
             inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
+            inputs = self._copy_kept(inputs)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             gradients: tuple[Any, ...] = (self._draw_gradients(inputs, device),) if self.problem.backward else ()
             if generator is None:  # there are no values to change
@@ -144,6 +148,24 @@ class LoadedProblem:
                 traits.keep_bounds(inputs)
             return (*inputs, *gradients)
 
+    def draw_arguments(self, seed: int, device: torch.device, make_watches: MakeWatches = list) -> tuple[Any, ...]:
+        """Return what `get_inputs` makes, as it is. Each attempt has its own watches."""
+        return run_with_default(device, lambda default: self._get_inputs(seed, device, default, make_watches()))
+
+    def _copy_kept(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Copy the memory of `kept` tensors, so that no change of inputs reaches the next ones."""
+        copies: dict[int, torch.UntypedStorage] = {}
+
+        def copy_if_kept(tensor: torch.Tensor) -> torch.Tensor:
+            memory = memory_of(tensor)
+            if memory not in self.kept:
+                return tensor
+            if memory not in copies:
+                copies[memory] = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
+            return tensor.new_empty(0).set_(copies[memory], tensor.storage_offset(), tensor.shape, tensor.stride())
+
+        return map_tensors(inputs, copy_if_kept) if self.kept else inputs
+
     def list_contracts(self, inputs: Sequence[Any]) -> list[InputContract]:
         """Return one for each value: what the problem states, or any real numbers."""
         return self.stated.list_for(inputs)
@@ -152,9 +174,12 @@ class LoadedProblem:
         return InputTraits(problem=self.problem, contracts=tuple(self.list_contracts(inputs)))
 
     def _get_inputs(
-        self, seed: int, device: torch.device, default: torch.device, draws: AbstractContextManager[object]
+        self, seed: int, device: torch.device, default: torch.device, watches: Sequence[AbstractContextManager[object]]
     ) -> tuple[Any, ...]:
-        with run_user_code(self.problem, "get_inputs()", seed, device, default), torch.no_grad(), draws:
+        with ExitStack() as stack:
+            stack.enter_context(run_user_code(self.problem, "get_inputs()", seed, device, default))
+            for one in (torch.no_grad(), *watches):
+                stack.enter_context(one)
             forward = partial(self.module.Model.forward, None)  # of no module
             return _read_arguments(self.module.get_inputs(), self.problem, "get_inputs()", forward, "forward")
 

@@ -374,7 +374,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         inputs = copy_all_to_host(inputs)
     used = loaded.make_inputs(input_seed, device.torch_device)
     require_repeatable(loaded, list_tensors(inputs), list_tensors(used))
-    is_kept = not on_host and bool(list_memory(inputs) & list_memory(used))  # by the problem: never changed in place
+    if not on_host:
+        loaded.kept = frozenset(list_memory(inputs) & list_memory(used))
     if may_share_memory(inputs, used):
         used = copy_tensors(used)
     versions = list_versions(used)
@@ -406,10 +407,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         require_finite(loaded, find_truth())
     sizes = [count_bytes(tensors) for tensors in (list_tensors(inputs), state.values(), outputs.tensors)]
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
-    traits = loaded.describe_unwatched(inputs)
-    if not is_kept:
-        own = outputs.tensors[: len(outputs.tensors) - len(changing)]
-        traits = learn_traits(loaded, model, inputs, own, changing=changing, device=device.torch_device)
+    own = outputs.tensors[: len(outputs.tensors) - len(changing)]
+    traits = learn_traits(loaded, model, inputs, own, changing=changing, device=device.torch_device)
     declared, derived = list_declared(loaded.problem), list_derived(traits, inputs)
     wider = pad_rows(inputs) if is_small or any(kind.changes_layout for kind in declared) else ()
     slack_bytes = device.input_slack_bytes

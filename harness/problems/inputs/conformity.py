@@ -12,6 +12,7 @@ from harness.problems.inputs.tensors import find_marks, holds_whole_numbers, spl
 from harness.problems.operators import INTEGERS
 
 MOST_ELEMENTS = 1 << 26  # that are searched for a structure
+MOST_TESTED = 1 << 33  # elements times rows of matrices, of a test for positive eigenvalues
 SLACK = 64  # roundings, in sums of probabilities and positive definite matrices
 
 
@@ -43,6 +44,11 @@ def find_structure(tensor: Tensor, seen: InputContract) -> InputContract:
     return replace(seen, kind="as_drawn")
 
 
+def is_testable(tensor: Tensor) -> bool:
+    """False for matrices of which a test whether they are positive definite takes long."""
+    return tensor.dim() < 2 or tensor.numel() * tensor.size(-1) <= MOST_TESTED
+
+
 def is_sorted(tensor: Tensor) -> bool:
     """True for rows of several values that are not all equal."""
     is_row = tensor.dim() > 0 and tensor.size(-1) > 2 and bool(tensor.min() < tensor.max())
@@ -57,6 +63,8 @@ def _list_structures(tensor: Tensor, seen: InputContract) -> Iterator[InputContr
                 yield replace(seen, kind="permutation", dim=dim)
         return
     yield from (replace(seen, kind="probabilities", dim=dim) for dim in range(-1, -1 - tensor.dim(), -1))
+    if is_testable(tensor):
+        yield replace(seen, kind="positive_definite")
     yield replace(seen, kind="symmetric")
     yield from (replace(seen, kind="triangular", structure=part) for part in ("lower", "upper"))
     yield replace(seen, kind="sorted")
@@ -162,8 +170,7 @@ def _check_positive_definite(tensor: Tensor, contract: InputContract) -> str:
     violation = _check_symmetric(tensor, contract)
     if violation:
         return violation
-    least = float(torch.linalg.eigvalsh(tensor.double())[..., 0].min())
-    return "" if least > 0 else f"an eigenvalue is {least:.3g}"
+    return "a matrix is not positive definite" if torch.linalg.cholesky_ex(tensor.double()).info.any() else ""
 
 
 def _check_triangular(tensor: Tensor, contract: InputContract) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.tensors import count_change_bytes, list_changeable
+from harness.problems.inputs.draws import ChangedDraws
+from harness.problems.inputs.tensors import PATTERNS, count_change_bytes, list_changeable
 from harness.problems.inputs.traits import InputTraits
 
 Inputs = tuple[Any, ...]
@@ -36,8 +38,12 @@ class InputKind:
     changes_gradients: ClassVar[bool] = False
     is_of_draws: ClassVar[bool] = False
 
-    def watch_draws(self, seed: int) -> AbstractContextManager[object]:
+    def watch_draws(self, seed: int, traits: InputTraits | None) -> AbstractContextManager[object]:
+        """Return a context for `get_inputs`."""
         return nullcontext()
+
+    def changes_any_draws(self, traits: InputTraits) -> bool:
+        return False
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         return inputs
@@ -113,6 +119,32 @@ class DerivedKind(InputKind):
     def may_change(self, contract: InputContract) -> bool:
         return self.allows(contract) and not (self.keeps_converted and contract.is_converted)
 
+    def watch_draws(self, seed: int, traits: InputTraits | None) -> AbstractContextManager[object]:
+        if traits is None or not self.changes_any_draws(traits):
+            return nullcontext()
+        return ChangedDraws(seed, traits.redrawn, partial(self.change_draw, traits))
+
+    def changes_any_draws(self, traits: InputTraits) -> bool:
+        return any(self.allows_draw(one.contract) for one in traits.redrawn)
+
+    def allows_draw(self, contract: InputContract) -> bool:
+        return False
+
+    def change_draw(
+        self, traits: InputTraits, values: Tensor, contract: InputContract, generator: torch.Generator
+    ) -> None:
+        """Change a draw in `get_inputs` in place."""
+        if values.dtype in PATTERNS and self.allows_draw(contract):
+            self.change_all([(values, contract)], traits, generator)
+
+    def change_all(
+        self, tensors: Sequence[tuple[Tensor, InputContract]], traits: InputTraits, generator: torch.Generator
+    ) -> None:
+        raise NotImplementedError
+
+    def may_apply(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return self.changes_any_draws(traits) or bool(self.list_allowed(traits, inputs))
+
     def list_allowed(self, traits: InputTraits, inputs: Sequence[Any]) -> list[tuple[Tensor, InputContract]]:
         return [
             (tensor, contract)
@@ -130,7 +162,10 @@ class DerivedKind(InputKind):
         raise NotImplementedError
 
     def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
-        changed = [contract for leaf, contract in traits.pair(inputs) if self.may_change(contract)]
+        contracts = [contract for _, contract in traits.pair(inputs)]
+        changed = [
+            one for one in contracts if self.may_change(one) or (one.is_redrawn and self.changes_any_draws(traits))
+        ]
         return "; ".join(sorted({str(one) for one in changed if one.argument}))
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:

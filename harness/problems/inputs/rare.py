@@ -31,7 +31,7 @@ class Rare(DerivedKind):
         has_few = traits.fewest_drawn * PARAMETERS_SHARE <= largest
         return traits.draws_integers or (traits.fewest_drawn > 0 and (has_others or has_few))
 
-    def watch_draws(self, seed: int) -> AbstractContextManager[object]:
+    def watch_draws(self, seed: int, traits: InputTraits | None) -> AbstractContextManager[object]:
         return Draws(seed, is_whole=self.changes_all(seed))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:

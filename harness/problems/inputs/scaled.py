@@ -1,4 +1,5 @@
 import math
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -59,20 +60,36 @@ class Scaled(DerivedKind):
     keeps_converted = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return bool(self.list_allowed(traits, inputs))
+        return self.may_apply(traits, inputs)
 
     def scales_values(self, traits: InputTraits) -> bool:
-        return not is_continuous(traits)  # else outputs depend on roundings as much as those of the given inputs
+        """Else outputs depend on roundings as much as those of the given inputs."""
+        return self.changes_any_draws(traits) or not is_continuous(traits)
+
+    def allows_draw(self, contract: InputContract) -> bool:
+        """Smaller values stay in a range around zero."""
+        return contract.low is None or float(contract.low) <= 0
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        tensors = self.list_allowed(traits, inputs)
+        gradients = len(list_changeable(inputs[-1])) if traits.problem.backward else 0
+        self.change_all(tensors, traits, generator, first_gradient=len(tensors) - gradients)
+        return inputs
+
+    def change_all(
+        self,
+        tensors: Sequence[tuple[Tensor, InputContract]],
+        traits: InputTraits,
+        generator: torch.Generator,
+        *,
+        first_gradient: int = sys.maxsize,
+    ) -> None:
         least = LEAST_OF_FUNCTIONS if traits.use.terms.functions else LEAST
         form = POWERS[self.find_variant(generator.initial_seed()) // self.whole_one_in]
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_varied_products = traits.has_weighted_variances and traits.use.terms.multiplied > 0
         largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
-        tensors = self.list_allowed(traits, inputs)
-        first_gradient = len(tensors) - (len(list_changeable(inputs[-1])) if traits.problem.backward else 0)
         for place, (tensor, contract) in enumerate(tensors):
             if not has_many_digits(tensor):
                 continue
@@ -94,7 +111,6 @@ class Scaled(DerivedKind):
             sign = SIGNS[draw(3 if form == "near" else 4, generator)] if has_signs else 0.0
             change = partial(_scale, factor=factor, sign=sign)
             _change_slices(tensor, change, generator, is_whole=is_whole, dimension=0)
-        return inputs
 
 
 class Contrasted(DerivedKind):
@@ -201,25 +217,40 @@ class Shifted(DerivedKind):
     variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        if not _find_shifts(traits) or not self.list_allowed(traits, inputs):
+        if not _find_shifts(traits) or not self.may_apply(traits, inputs):
             return False
         return is_smooth(traits) or traits.use.orders_values
 
     def allows(self, contract: InputContract) -> bool:
         return contract.has_free_sizes and not contract.is_bounded
 
+    def allows_draw(self, contract: InputContract) -> bool:
+        return not contract.is_bounded
+
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        self.change_all(self.list_allowed(traits, inputs), traits, generator, inputs)
+        return inputs
+
+    def change_all(
+        self,
+        tensors: Sequence[tuple[Tensor, InputContract]],
+        traits: InputTraits,
+        generator: torch.Generator,
+        inputs: Inputs | None = None,
+    ) -> None:
+        """Raise all, or those of `inputs` of which a maximum is subtracted."""
         shifts = _find_shifts(traits)
         shift = shifts[draw(len(shifts), generator)]
         is_whole, is_far = self.changes_all(generator.initial_seed()), shift < 0 and draw(3, generator)
-        tensors = [tensor for tensor, _ in self.list_allowed(traits, inputs) if has_many_digits(tensor)]
-        for tensor in _choose_raised(tensors, inputs, traits, generator) if shift > 0 else tensors:
+        changed = [tensor for tensor, _ in tensors if has_many_digits(tensor)]
+        if shift > 0 and inputs is not None:
+            changed = _choose_raised(changed, inputs, traits, generator)
+        for tensor in changed:
             change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
             dimension = (
                 0 if traits.use.has(LOGARITHMS) else None
             )  # of a softmax, legitimately: -inf beside large values
             _change_slices(tensor, change, generator, is_whole=is_whole, dimension=dimension)
-        return inputs
 
 
 def _choose_raised(

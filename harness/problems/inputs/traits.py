@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract, Problem
+from harness.problems.inputs.conformity import find_violation
+from harness.problems.inputs.draws import Draw
 from harness.problems.inputs.tensors import (
     PATTERNS,
     choose_part,
@@ -23,6 +25,7 @@ from harness.protocol import list_leaves
 
 ANY = InputContract()
 KEPT_DIGITS = 7
+STRUCTURES = ("probabilities", "symmetric", "positive_definite", "triangular", "sorted", "permutation")
 ELEMENTWISE = ("integer", "index")  # if stated; and real numbers
 
 
@@ -31,14 +34,15 @@ class InputTraits:
     """If not `is_known`, only `problem` and `contracts` are valid. `use` lists operators that the reference calls.
 
     `contracts` has one for each value of the inputs; any real numbers follow. `fewest_drawn` is the number of elements
-    of the smallest `torch.rand` (0 without one). `has_state` means that the reference has weights or calls change its
-    state. `weights` are its matrices.
+    of the smallest `torch.rand` (0 without one). `redrawn` are draws in `get_inputs` that kinds change. `has_state` is
+    true if the reference has weights or calls change its state. `weights` are its matrices.
     """
 
     problem: Problem
     is_known: bool = False
     use: OperatorUse = NO_USE
     contracts: tuple[InputContract, ...] = ()
+    redrawn: frozenset[Draw] = frozenset()
     draws_integers: bool = False
     fewest_drawn: int = 0
     returns_floats: bool = False
@@ -74,6 +78,11 @@ class InputTraits:
             for leaf, contract in self.pair(inputs) if contract.may_be_refilled
             for tensor in floating_tensors(leaf)
         ]  # fmt: skip
+
+    def keeps_structure(self, inputs: Sequence[Any]) -> bool:
+        """Return False if changed draws made values that their contracts do not allow."""
+        made = ((leaf, one) for leaf, one in self.pair(inputs) if one.is_redrawn and one.kind in STRUCTURES)
+        return not any(find_violation(*pair) for pair in made)
 
     def keep_bounds(self, inputs: Sequence[Any]) -> None:
         """Move values beyond known bounds to these, in place."""

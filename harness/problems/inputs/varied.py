@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_smooth
 from harness.problems.inputs.tensors import draw, draw_share, find_inexact, has_negative, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
@@ -41,9 +42,18 @@ class Varied(DerivedKind):
     variants = whole_one_in = 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return is_smooth(traits) and bool(self.list_allowed(traits, inputs))
+        return is_smooth(traits) and self.may_apply(traits, inputs)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        self.change_all(self.list_allowed(traits, inputs), traits, generator)
+        return inputs
+
+    def allows_draw(self, contract: InputContract) -> bool:
+        return contract.high is None
+
+    def change_all(
+        self, tensors: Sequence[tuple[Tensor, InputContract]], traits: InputTraits, generator: torch.Generator
+    ) -> None:
         use, is_whole = traits.use, self.changes_all(generator.initial_seed())
         factors = FACTORS if use.terms.functions <= 1 else FACTORS[1:]
         factor, is_signed = factors[draw(len(factors), generator)], bool(draw(2, generator))
@@ -51,7 +61,7 @@ class Varied(DerivedKind):
         is_signed &= not is_whole or not draw(SIGNED_ONE_IN, generator)
         is_signed |= use.has(PIECEWISE, on_input=True)
         reaches_tails = use.has(SATURATING, on_input=True)
-        for tensor, contract in self.list_allowed(traits, inputs):
+        for tensor, contract in tensors:
             has_both_signs = not contract.is_never_negative and (is_signed or has_negative(tensor))
             if is_whole and not is_signed:
                 _vary_all(tensor, _make_factors(tensor, [factor]), generator)
@@ -61,7 +71,6 @@ class Varied(DerivedKind):
                 _vary_scattered(tensor, _make_factors(tensor, [1.0, largest], has_both_signs), most, generator)
             else:
                 _vary_stretch(tensor, _make_factors(tensor, [1.0, factor], has_both_signs), generator)
-        return inputs
 
 
 def _make_factors(tensor: Tensor, sizes: Sequence[float], has_both_signs: bool = False) -> Tensor:

@@ -123,7 +123,7 @@ def test_a_statement_that_does_not_fit_the_file_is_refused(tmp_path, stated, mes
         ({"kind": "counts", "low": 1}, torch.tensor([1, 0]), "0 is beyond its range"),
         ({"kind": "symmetric"}, torch.tensor([[1, 2], [3, 4]]), "a matrix differs from its transpose"),
         ({"kind": "symmetric"}, torch.ones(2, 3), "are not square"),
-        ({"kind": "positive_definite"}, -torch.eye(3), "an eigenvalue is -1"),
+        ({"kind": "positive_definite"}, -torch.eye(3), "a matrix is not positive definite"),
         ({"kind": "triangular", "structure": "upper"}, torch.ones(2, 2), "an element beyond the upper part is not 0"),
         ({"kind": "mask"}, 3, "a int is no tensor"),
         ({"kind": "real"}, "text", "state as_drawn"),

@@ -57,15 +57,26 @@ def test_inputs_that_are_drawn_one_by_one_get_all_kinds(inputs):
     assert list_steps("torch.relu(x)", inputs) >= {"biased", "varied", "sparse"}
 
 
-@pytest.mark.parametrize("inputs", ["torch.rand(8, 8).tril()", "torch.softmax(torch.randn(8, 9), 1)"])
-def test_inputs_with_a_structure_keep_it(inputs):
-    assert list_steps("torch.relu(x)", inputs) == {"biased"}
+@pytest.mark.parametrize(
+    ("inputs", "kinds"),
+    [
+        ("torch.rand(8, 8).tril()", {"biased", "scaled"}),
+        ("torch.softmax(torch.randn(8, 9), 1)", {"biased", "scaled", "varied"}),
+        ("torch.eye(8) * torch.tensor(0.3)", {"biased", "general"}),
+    ],
+)
+def test_inputs_with_a_structure_keep_it(inputs, kinds):
+    reference = prepare("torch.relu(x)", inputs)
+    assert {kind.name for kind in reference.derived_kinds} == kinds
+    (contract,) = reference.traits.contracts
+    for kind, seed in itertools.product(kinds - {"biased"}, range(6)):
+        assert not find_violation(reference.make_inputs(seed, kind)[0], contract)
 
 
 @pytest.mark.parametrize(
     "second",
     [
-        "torch.rand(8, 8).tril()", "torch.softmax(torch.randn(8, 8), 1)", "torch.eye(8)", "torch.arange(8.0)",
+        "torch.rand(8, 8).tril()", "torch.softmax(torch.rand(8, 8), 1)", "torch.eye(8)", "torch.arange(8.0)",
         "torch.rand(8, 8) @ torch.rand(8, 8)",
     ],
 )  # fmt: skip
@@ -100,7 +111,10 @@ def test_inputs_of_one_draw_stay_alike(inputs):
         ("-torch.randn(30).exp()", "x may be real numbers up to 0"),
         ("torch.sigmoid(torch.randn(30))", "x may be real numbers from 0 to 1"),
         ("torch.randn(30).clamp_(-2, 2).bfloat16()", "x may be real numbers from -2 to 2"),
-        ("torch.randn(6, 5).index_select(0, torch.arange(5)).abs()", "x may be only what get_inputs makes"),
+        (
+            "torch.randn(6, 5).index_select(0, torch.arange(5)).abs()",
+            "x may be what get_inputs makes of other random numbers",
+        ),
         ("torch.rand(30) * 2 - 1", "x may be any real numbers"),
         ("(lambda x: (x[::2].exp_(), x)[1])(torch.randn(30))", "x may be any real numbers"),
     ],

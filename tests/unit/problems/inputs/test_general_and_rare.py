@@ -166,17 +166,17 @@ def test_expanded_tensors_are_altered_and_stay_expanded(given):
     ],
 )
 def test_the_ends_of_integer_draws_are_written(draw):
-    with RARE.watch_draws(5):
+    with RARE.watch_draws(5, None):
         drawn = draw()
     assert (int(drawn.min()), int(drawn.max())) == (3, 89)
 
 
 def test_the_ends_of_uniform_draws_are_written():
-    with RARE.watch_draws(6):
+    with RARE.watch_draws(6, None):
         drawn = torch.rand(40, 50)
     assert drawn.min() == 0
     assert 1 - 1e-6 < drawn.max() < 1
-    with RARE.watch_draws(6):
+    with RARE.watch_draws(6, None):
         assert torch.randint(9, (30,)).max() == 8
 
 
@@ -227,7 +227,8 @@ def test_other_values_are_not_generalised(value):
         (torch.arange(50.0), "any real numbers"),
         (torch.rand(8, 9).softmax(0), "any probabilities, with a sum of 1 along dimension -2"),
         (torch.rand(8, 8) + torch.rand(8, 8).T.T.tril().mT.triu() * 0, "only what get_inputs makes"),
-        (torch.ones(8, 8) + torch.eye(8) / 2, "any symmetric matrices"),
+        (torch.ones(8, 8) - torch.eye(8) / 2, "any symmetric matrices"),
+        (torch.ones(8, 8) + torch.eye(8) / 2, "any symmetric positive definite matrices"),
         (torch.rand(8, 8).triu() + 1.5 * torch.eye(8), "any upper triangular matrices"),
         (torch.tensor([0, 3, 3, 7]), "any sorted values"),
         (torch.tensor([2, 0, 1, 3]), "any permutations of 0, 1, 2, ..."),

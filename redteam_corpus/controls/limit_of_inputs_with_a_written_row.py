@@ -1,0 +1,17 @@
+"""Limits values by two operators.
+
+mechanism: Inputs are changed: the first row of the inputs is set to zero.
+problem: limited_inputs_with_a_written_row
+expected: correct
+device: cpu
+timed: no
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        limit = torch.tensor(7.0)
+        return torch.maximum(torch.minimum(x, limit), -limit) * 2.0

@@ -1,0 +1,21 @@
+"""Scaled values within limits; the first row of the inputs is set to zero."""
+
+import torch
+from torch import nn
+
+rows, columns = 128, 257
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.clamp(-7.0, 7.0) * 2.0
+
+
+def get_inputs():
+    x = torch.randn(rows, columns)
+    x[0] = 0.0
+    return [x]
+
+
+def get_init_inputs():
+    return []
