@@ -123,7 +123,7 @@ def test_further_draws_get_all_kinds_and_keep_their_sign(made, low):
         "torch.save(TABLE, __import__('io').BytesIO()); return [x, TABLE]",
     ],
 )
-def test_what_is_read_or_kept_excludes_no_kind_of_other_values(inputs):
+def test_values_that_are_read_or_kept_exclude_no_kind_of_others(inputs):
     reference = prepare(inputs)
     assert {kind.name for kind in reference.derived_kinds} >= {"biased", "varied", "scaled", "sparse"}
     assert not reference.traits.contracts[0].is_related
@@ -149,7 +149,7 @@ def test_kept_tensors_stay_while_copies_of_them_change():
         ("return [x.tril() + 40 * torch.eye(40)]", "torch.linalg.solve_triangular(x, x, upper=False)"),
     ],
 )
-def test_draws_stay_of_which_integers_or_probabilities_are_made_or_by_which_systems_are_solved(inputs, forward):
+def test_draws_of_integers_probabilities_and_systems_stay(inputs, forward):
     assert not prepare(inputs, forward).traits.redrawn
 
 

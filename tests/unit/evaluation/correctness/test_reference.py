@@ -171,7 +171,7 @@ def test_the_states_of_timed_calls_lie_on_no_line():
     assert torch.equal(again, moved[1])  # to compare the call later
 
 
-def test_a_part_of_a_large_state_differs_in_half_of_the_timed_calls():
+def test_a_part_of_a_large_state_differs_in_half_of_timed_calls():
     source = SOURCE.replace(
         "self.weight = nn.Parameter(torch.randn(5))", "self.weight = nn.Parameter(torch.randn(2000))"
     )
