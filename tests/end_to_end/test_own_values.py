@@ -2,6 +2,7 @@
 programs with other roundings."""
 
 import pytest
+import torch
 
 HEAD = """
 import torch
@@ -109,7 +110,7 @@ def test_an_honest_program_with_other_roundings_is_accepted(name, evaluate):
     assert evaluation.outcome == "correct", evaluation.message
 
 
-def list_steps(expression, inputs, **settings):
+def prepare(expression, inputs, **settings):
     from harness.domain import Problem
     from harness.evaluation.correctness.reference import prepare_reference
     from harness.problems.loading import load_problem
@@ -117,8 +118,11 @@ def list_steps(expression, inputs, **settings):
 
     source = PROBLEM.replace("EXPRESSION", expression).replace("INPUTS", inputs)
     problem = Problem(name="one", suite="own", source=source, **settings)
-    reference = prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
-    return tuple(kind.name for kind in reference.derived_kinds)
+    return prepare_reference(load_problem(problem, "full"), CpuDevice(), 1, 2)
+
+
+def list_steps(expression, inputs, **settings):
+    return tuple(kind.name for kind in prepare(expression, inputs, **settings).derived_kinds)
 
 
 def test_derived_kinds_are_those_on_which_honest_programs_agree():
@@ -140,7 +144,7 @@ STRUCTURED = {
 
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_inputs_with_structure_keep_it(name):
-    assert list_steps("inputs[0] @ inputs[0]", STRUCTURED[name]) == ("biased",)
+    assert list_steps("inputs[0] @ inputs[0]", STRUCTURED[name]) == ("biased", "scaled")  # scaled: draws
 
 
 @pytest.mark.parametrize("inputs", ["torch.linspace(0, 1, 1600).view(40, 40)", "torch.tensor([[1.3] * 40] * 40)"])
@@ -154,7 +158,11 @@ def test_scaled_random_inputs_have_no_structure():
 
 
 def test_inputs_that_the_problem_keeps_are_not_changed_in_place():
-    assert list_steps("inputs[0] + inputs[1]", "torch.rand(30, 40), KEPT") == ()
+    reference = prepare("inputs[0] + inputs[1]", "torch.rand(30, 40), KEPT")
+    kept = reference.make_inputs(1)[1].clone()
+    changed = [reference.make_inputs(seed, kind.name)[1] for kind in reference.derived_kinds for seed in range(6)]
+    assert any(not torch.equal(one, kept) for one in changed)
+    assert torch.equal(reference.make_inputs(2)[1], kept)
 
 
 SCALED = (
