@@ -43,10 +43,10 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.problems.arguments import read_arguments
+from harness.problems.contracts import StatedInputs
 from harness.problems.discovery import bound_names, parse_source
 from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.kinds import change_inputs, find_kind
-from harness.problems.inputs.stated import StatedInputs
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import replace_compiler
 from harness.problems.watched_process import limit_reference

@@ -39,7 +39,7 @@ SHIFT = 128.0  # exponentials of the larger values overflow, and those of the sm
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
 LOWEST_OF_OTHERS = 25
 BESIDE_A_MASK = {2: (4, 7), 4: (14, 20)}  # least and most powers of two, by bytes of a value: -1e9 is far below
-LOGARITHMS = {"_log_softmax"}
+LOGARITHMS = {"_log_softmax"}  # legitimate programs return -inf far below the largest value of a row
 LOWERED = {
     "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
     "mkldnn_max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d",
@@ -247,9 +247,7 @@ class Shifted(DerivedKind):
             changed = _choose_raised(changed, inputs, traits, generator)
         for tensor in changed:
             change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
-            dimension = (
-                0 if traits.use.has(LOGARITHMS) else None
-            )  # of a softmax, legitimately: -inf beside large values
+            dimension = 0 if traits.use.has(LOGARITHMS) else None
             _change_slices(tensor, change, generator, is_whole=is_whole, dimension=dimension)
 
 
