@@ -227,7 +227,8 @@ def _try_group(group: ModuleGroup, report: CaptureReport, options: CaptureOption
         text.left_out.append(f"{left} of {len(group.paths)} modules of this class and shape compute something else")
         group.share *= len(equal) / len(group.paths)
         group.paths = equal
-    group.slowdown = compare_times(group.module, text, watch.device)
+    with suppress(torch.OutOfMemoryError):  # copies of both and their inputs; then it is not known
+        group.slowdown = compare_times(group.module, text, watch.device)
     if group.slowdown > 1.0:
         text.left_out.append(
             f"its baseline takes {group.slowdown:.2f}x the module's time, since torch calls a faster implementation of "

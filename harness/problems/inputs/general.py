@@ -370,13 +370,16 @@ def _approach_bound(given: Tensor, contract: InputContract, generator: Generator
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give all elements but few, or all of each row but one, the same value. If possible, that one keeps its own."""
+    """Give all elements, all but few, or all but one of each row the same value. If possible, one keeps its own."""
     if contract.structure == "lengths" or not given.dim():
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
     needs_one = contract.structure == "nonempty"
-    if draw(3, generator):
-        few = int((FEW + 1) ** draw_share(generator)) - 1
+    choice = draw(4, generator)
+    if choice == 0 and not needs_one and float(low) > MASKED:
+        return low.expand_as(given).clone()
+    if choice < 3:
+        few = int(FEW ** draw_share(generator))
         places = torch.randint(given.numel(), (few,), generator=generator, device=given.device)
         rare, most = (low, high) if needs_one or draw(4, generator) else (high, low)
         changed = most.expand_as(given).flatten().index_fill(0, places, rare).view(given.shape)
