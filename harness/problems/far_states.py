@@ -92,7 +92,7 @@ def find_far_states(history: Numbered, source: random.Random, call: Call, *, rep
             far.added.update({} if step is None else {name: step})
             if step is None and any(not torch.equal(one, other) for _, other in values):
                 stride = PERIODS  # what follows from the number of calls stays as it is
-    most = int(min((_count_room(base[name], step) for name, step in far.added.items()), default=FARTHEST))
+    most = int(min((_count_calls_left(base[name], step) for name, step in far.added.items()), default=FARTHEST))
     if not (far.added or far.factors) or most < 1:
         return None
     return _try(far, _list_numbers(most, stride, number, source), call, is_exact=repeats_bits)
@@ -211,13 +211,13 @@ def _follow(values: Sequence[tuple[int, Tensor]], expect: Callable[[int], Tensor
     return True
 
 
-def _count_room(one: Tensor, step: Tensor) -> float:
+def _count_calls_left(one: Tensor, step: Tensor) -> float:
     """Return after how many calls integers overflow, or floats no longer tell calls apart."""
     if one.is_floating_point():
         return min(FARTHEST, 1.0 / torch.finfo(one.dtype).eps)
     limits, values, steps = torch.iinfo(one.dtype), one.double(), step.double()
-    room = torch.where(steps > 0, limits.max - values, values - limits.min) / steps.abs().clamp(min=1e-9)
-    return min(FARTHEST, float(room[step != 0].min()) - SPARE_CALLS)
+    left = torch.where(steps > 0, limits.max - values, values - limits.min) / steps.abs().clamp(min=1e-9)
+    return min(FARTHEST, float(left[step != 0].min()) - SPARE_CALLS)
 
 
 def _add(one: Tensor, step: Tensor, calls: int) -> Tensor:

@@ -64,8 +64,9 @@ def refine_truth(
 
 
 def _exceeds_float16(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> bool:
-    usual = _find_largest(reference, reference.make_inputs(0), None)
-    return usual <= LARGEST_FLOAT16 < _find_largest(reference, inputs, state)
+    if _find_largest(reference, inputs, state) <= LARGEST_FLOAT16:
+        return False
+    return _find_largest(reference, reference.make_inputs(0), None) <= LARGEST_FLOAT16
 
 
 def _find_largest(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> float:

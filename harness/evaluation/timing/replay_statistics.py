@@ -44,9 +44,8 @@ Pair = tuple[float, float]  # times of baseline and candidate
 
 @dataclass(slots=True)
 class ReplayTimes:
-    device: dict[str, list[tuple[float, float]]] = field(
-        default_factory=dict
-    )  # by the kind of inputs; of given ones by groups of states, too
+    # By the kind of inputs; of given ones by groups of states, too.
+    device: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     host: list[tuple[float, float]] = field(default_factory=list)
     alone_us: list[float] = field(default_factory=list)
 

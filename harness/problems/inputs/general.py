@@ -140,7 +140,7 @@ def _change_reals(given: Tensor, contract: InputContract, generator: Generator) 
         return _change_mask(given, contract, generator)
     changed, is_zero = given.clone(), not bool(given.count_nonzero())
     known = take_sample(given)
-    known = known[known != 0] if contract.is_free else given.new_zeros(1)
+    known = known[known != 0] if contract.is_free else given.new_empty(0)
     for part in split_for_device(changed):
         draws = torch.rand(part.shape, generator=generator, device=part.device)
         if len(known):
