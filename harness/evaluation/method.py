@@ -33,6 +33,7 @@ from harness.evaluation.steps import (
 )
 from harness.evaluation.timing_steps import (
     compare_rival,
+    confirm_wrong_call,
     measure_time,
     record_gpu_work,
     time_further_baselines,
@@ -164,7 +165,7 @@ def evaluate_case(tools: EvaluationTools, task: CandidateTask) -> None:
             with record.blaming_builds():
                 case = stack.enter_context(open_case(tools, task, reference, seeds))
                 for step in WITH_KEPT_WORKER if case.keeps_worker else WITH_FURTHER_WORKERS:
-                    record.add_result(step(case))
+                    record.add_result(confirm_wrong_call(case, step(case)))
     except CandidateFailure as failure:
         if failure.outcome in EXPLAINABLE:
             _sanitize_kernels(tools, task, decides=False)

@@ -1,7 +1,7 @@
 """What a step of an evaluation found."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.domain import (
     BaselineResult,
@@ -18,6 +18,17 @@ from harness.domain import (
 Owner = Literal["custom", "torch", "library", "other"]
 
 
+class WrongCall(NamedTuple):
+    """A timed call. `seed` is that of its inputs if its outputs have wrong values."""
+
+    reason: str
+    seed: int | None = None
+
+    @property
+    def message(self) -> str:
+        return self.reason if self.seed is None else f"a timed call was wrong, untimed ones were correct: {self.reason}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
     """`outcome` is None if passed. Other facts replace those of the record unless None."""
@@ -31,6 +42,7 @@ class StepResult:
     work: Work | None = None
     counters: CounterReport | None = None
     further: tuple[BaselineResult, ...] = ()
+    wrong_call: WrongCall | None = None
 
     def __post_init__(self) -> None:
         if self.outcome is None and any(finding.severity == "fatal" for finding in self.findings):

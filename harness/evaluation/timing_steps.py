@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.domain import BaselineResult, Candidate, Comparison, Finding, Outcome, Rival, TimedBaseline, Timing
+from harness.domain import (
+    BaselineResult,
+    Candidate,
+    CandidateFailure,
+    Comparison,
+    Finding,
+    Outcome,
+    Rival,
+    TimedBaseline,
+    Timing,
+)
 from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.attribution import CustomKernels
 from harness.evaluation.integrity.code_samples import CodeSamples
 from harness.evaluation.model_workers import BaselineFailure, ModelWorkers, sparing_memory
 from harness.evaluation.record import EvaluationRecord
-from harness.evaluation.results import StepResult, TimingResult
+from harness.evaluation.results import StepResult, TimingResult, WrongCall
 from harness.evaluation.settings import TimingPlan, share_plan, shorten_plan
 from harness.evaluation.steps import NOTHING, CaseContext
 from harness.evaluation.timing.apart import ApartTimer, CallTime, Open, ReportedApartTimer, time_calls
 from harness.evaluation.timing.block_statistics import interval_of
+from harness.evaluation.timing.chosen_calls import find_wrong_call
 from harness.evaluation.timing.paired import PairedTimer, pin_to_cores
 from harness.evaluation.timing.recordings import keep_baseline, record_call, record_rival
 from harness.evaluation.timing.replay_statistics import label_bound, relate_to_calls
@@ -41,8 +53,25 @@ def time_whole_calls(case: CaseContext) -> StepResult:
     case.call_us = timed.median_us
     if not timed.wrong:
         return NOTHING
-    finding = Finding(check="timed_call", severity="fatal", message=timed.wrong)
-    return StepResult(findings=(finding,), outcome=Outcome.SUSPECT, message=timed.wrong)
+    message = timed.wrong.message
+    finding = Finding(check="timed_call", severity="fatal", message=message)
+    return StepResult(findings=(finding,), outcome=Outcome.SUSPECT, message=message, wrong_call=timed.wrong)
+
+
+def confirm_wrong_call(case: CaseContext, result: StepResult) -> StepResult:
+    """Repeat a wrong timed call in a new worker without timing it: a program that is wrong again is not `suspect`."""
+    seed = None if result.wrong_call is None else result.wrong_call.seed
+    if seed is None:
+        return result
+    wrong = None
+    with suppress(CandidateFailure), case.set_worker_aside():
+        wrong = CandidateTimer(case).call_untimed(seed)
+    if wrong is None:
+        return result
+    message = f"{wrong.reason} (on {case.reference.choose_timed_step(seed)} inputs)"
+    finding = Finding(check="correctness", severity="fatal", message=message)
+    others = tuple(one for one in result.findings if one.severity != "fatal")
+    return replace(result, outcome=Outcome.WRONG_VALUE, message=message, findings=(*others, finding))
 
 
 def record_gpu_work(case: CaseContext) -> StepResult:
@@ -75,6 +104,7 @@ def measure_time(case: CaseContext) -> StepResult:
         message=failed.message,
         timing=timed.timing,
         roofline=examined.roofline,
+        wrong_call=timed.wrong_call,
     )
 
 
@@ -90,7 +120,9 @@ def time_further_baselines(case: CaseContext) -> StepResult:
             further.append(BaselineResult(name=baseline.name, reason=str(failure)))
             continue
         if timed.outcome is not None:
-            return StepResult(findings=timed.findings, outcome=timed.outcome, message=timed.message)
+            return StepResult(
+                findings=timed.findings, outcome=timed.outcome, message=timed.message, wrong_call=timed.wrong_call
+            )
         further.append(BaselineResult(name=baseline.name, timing=replace(timed.timing, blocks=())))
     return StepResult(findings=tuple(findings), further=tuple(further))
 
@@ -210,6 +242,12 @@ class CandidateTimer:
         self.workers.ahead.finish()
         with pin_to_cores(self.reference.device.evaluator_cores):
             return time_calls(self.case.session, self.reference, self.case.seeds, checks=True)
+
+    def call_untimed(self, seed: int) -> WrongCall | None:
+        with self._open_candidate() as session:
+            session.reset_state(self.reference.make_timed_state(seed))
+            run = session.call(self.reference.make_timed_inputs(seed), self.reference.device)
+            return find_wrong_call(self.reference, seed, run, random.Random(seed))
 
     def time_further(self, baseline: TimedBaseline) -> TimingResult:
         """Raises BaselineFailure."""

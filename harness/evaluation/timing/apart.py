@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 from harness.domain import Block, Conditions, HarnessError
 from harness.evaluation.correctness.other_states import name_state
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.results import TimingResult
+from harness.evaluation.results import TimingResult, WrongCall
 from harness.evaluation.settings import PATIENCE, TimingPlan
 from harness.evaluation.timing.block_statistics import (
     FEWEST_PAIRS,
     GIVEN,
     HOPELESS,
-    call_suspect,
     charge_slowest,
     compare_inputs,
     confirm_reported_times,
     decide,
     interval_of,
     is_surely_slower,
+    refuse_wrong_call,
     summarise_blocks,
 )
 from harness.evaluation.timing.chosen_calls import (
@@ -87,7 +87,7 @@ class ApartTimer:
         theirs = [call for pair in itertools.zip_longest(before, after) for call in pair if call is not None]
         result = self._conclude(name, self._pair(theirs, mine), self._find_floor(before, after), sampler.conclude())
         if wrong is not None:
-            return call_suspect(result.timing, "timed_call", wrong)
+            return refuse_wrong_call(result.timing, wrong)
         return mark_disturbed_unreliable(result)
 
     def _find_floor(self, before: Calls, after: Calls) -> float:
@@ -211,7 +211,7 @@ class _Repeated:
         self._source = source
         self._seed: int | None = None
         self._known: TensorRecord | None = None
-        self.wrong: str | None = None
+        self.wrong: WrongCall | None = None
 
     def add(self, seeds: Sequence[int]) -> list[int]:
         at = self._source.randrange(len(seeds))
@@ -224,7 +224,8 @@ class _Repeated:
             return False
         known, self._known = self._known, TensorRecord.digested(run.outputs.tensors)
         if known is not None and run.sample is None and known.list_changed(run.outputs.tensors):
-            self.wrong = "timed calls with the same inputs differ, and the problem declares DETERMINISTIC = True"
+            message = "timed calls with the same inputs differ, and the problem declares DETERMINISTIC = True"
+            self.wrong = WrongCall(message)
         return known is not None
 
 
@@ -278,10 +279,8 @@ MOST_CALLS = 40  # with those whose outputs lie in new memory, which has to be m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTime:
-    """`wrong` says what was wrong in a call."""
-
     median_us: float
-    wrong: str | None = None
+    wrong: WrongCall | None = None
 
 
 def warm_up(

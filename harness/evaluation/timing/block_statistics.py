@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from harness.analysis.intervals import bootstrap_ratio_interval, ranked_ratio_interval
 from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
-from harness.evaluation.results import TimingResult
+from harness.evaluation.results import TimingResult, WrongCall
 
 T = TypeVar("T")
 
@@ -30,6 +30,10 @@ RESAMPLES = 400
 def call_suspect(timing: Timing, check: str, message: str) -> TimingResult:
     finding = Finding(check=check, severity="fatal", message=message)
     return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
+
+
+def refuse_wrong_call(timing: Timing, wrong: WrongCall) -> TimingResult:
+    return replace(call_suspect(timing, "timed_call", wrong.message), wrong_call=wrong)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

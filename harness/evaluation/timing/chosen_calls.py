@@ -19,6 +19,7 @@ from harness.evaluation.correctness.other_states import is_usual_state, name_sta
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.refinement import refine_truth
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
+from harness.evaluation.results import WrongCall
 from harness.evaluation.settings import Choice
 from harness.problems.inputs.kind import GIVEN, InputKind
 from harness.sandbox.model_session import Run
@@ -141,11 +142,11 @@ class ChosenCalls:
         if baseline is not None and self._source.random() < screened_share:
             self._screen(seed, baseline, candidate)
 
-    def find_wrong(self) -> str | None:
+    def find_wrong(self) -> WrongCall | None:
         different = itertools.chain.from_iterable(kind.calls for kind in self._different.values())
         for seed, run in (*self._overlapping, *different, *self._kept.calls):
             if not run.inputs_unchanged and not self._reference.changes_inputs:
-                return "a timed call changed its inputs, untimed ones did not"
+                return WrongCall("a timed call changed its inputs, untimed ones did not")
             state = self._reference.make_timed_state(seed)
             inputs = self._reference.make_timed_inputs(seed)
             step = self._reference.choose_timed_step(seed)
@@ -157,7 +158,7 @@ class ChosenCalls:
             if calm is not None and calm is not expected:
                 outcome, trial = self._compare(run, calm, kind, refine)
             if calm is not None and outcome is not None:
-                return f"a timed call was wrong, untimed ones were correct: {trial.message}"
+                return WrongCall(trial.message, seed)
         return None
 
     def _select_calm(
@@ -220,7 +221,7 @@ class ChosenCalls:
         return replace(outputs, tensors=tuple(tensor.to(device) for tensor in outputs.tensors))
 
 
-def find_wrong_call(reference: Reference, seed: int, run: Run, source: random.Random) -> str | None:
+def find_wrong_call(reference: Reference, seed: int, run: Run, source: random.Random) -> WrongCall | None:
     chosen = ChosenCalls(reference, Choice(compared_calls=1, screened_share=0.0), source)
     chosen.note(seed, run)
     return chosen.find_wrong()

@@ -21,11 +21,10 @@ from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.calls import REUSES_OUTPUT, describe_change, find_worst_allowed
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.integrity.code_samples import CodeSamples
-from harness.evaluation.results import TimingResult
+from harness.evaluation.results import TimingResult, WrongCall
 from harness.evaluation.settings import PATIENCE, TimingPlan
 from harness.evaluation.timing.block_statistics import (
     DISTURBED_SHARE,
-    call_suspect,
     choose_half_width,
     compare_clocks,
     confirm_reported_times,
@@ -35,6 +34,7 @@ from harness.evaluation.timing.block_statistics import (
     is_hopeless,
     is_surely_slower,
     median_reported_us,
+    refuse_wrong_call,
     summarise_blocks,
 )
 from harness.evaluation.timing.chosen_calls import ChosenCalls, deal_changed_steps, draw_seed, make_block
@@ -108,7 +108,7 @@ class PairedTimer:
         timing = replace(summarise_blocks(name, blocks, self._noise_floor), conditions=conditions, attempts=attempts)
         wrong = self._find_wrong_call()
         if wrong is not None:
-            return call_suspect(timing, "timed_call", wrong)
+            return refuse_wrong_call(timing, wrong)
         result = mark_disturbed_unreliable(confirm_reported_times(timing))
         notes = (REUSES_OUTPUT,) if self._change is Change.REUSED else ()
         return replace(result, findings=(*result.findings, *notes))
@@ -243,12 +243,12 @@ class PairedTimer:
         elif candidate.change > baseline.change and not self._reference.views:
             self._change = max(self._change, candidate.change)
 
-    def _find_wrong_call(self) -> str | None:
+    def _find_wrong_call(self) -> WrongCall | None:
         if self._sights:
-            return f"when the worker reported the end of a timed call, {self._sights[0]}"
+            return WrongCall(f"when the worker reported the end of a timed call, {self._sights[0]}")
         self._change = max(self._change, self._candidate.find_pinned_change())
         if self._change > find_worst_allowed(self._reference.loaded.problem):
-            return describe_change(self._change, "during timed calls")
+            return WrongCall(describe_change(self._change, "during timed calls"))
         return self._chosen.find_wrong()
 
 

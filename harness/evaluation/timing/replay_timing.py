@@ -20,9 +20,9 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
 from harness.evaluation.integrity.code_images import may_launch_kernels
-from harness.evaluation.results import ReplayedKernels, TimingResult
+from harness.evaluation.results import ReplayedKernels, TimingResult, WrongCall
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing.block_statistics import GIVEN, call_suspect, is_surely_slower
+from harness.evaluation.timing.block_statistics import GIVEN, is_surely_slower, refuse_wrong_call
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
 from harness.evaluation.timing.cold_replays import ColdReplays, Side, calibrate
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
@@ -96,7 +96,7 @@ class ReplayTimer:
         self._random = random.Random(next(seeds))
         self._seeds = TimedSeeds(reference, seeds, self._random)
         self._compared: Counter[str] = Counter()  # calls compared with the truth, by the kind of their inputs
-        self._wrong = ""  # what was wrong in a replay, the first
+        self._wrong: WrongCall | None = None  # the first
         self._alone_us: dict[str, list[float]] = {}  # of the candidate, by kinds for which the baseline is not replayed
         self._checked: dict[str, list[tuple[float, float]]] = {}  # times of checked calls, by kinds whose time counts
         self._is_hopeless = False  # the first replays of each side were such that few more decide
@@ -135,7 +135,7 @@ class ReplayTimer:
                 self._replays.close()
         result = add_use(conclude_replays(name, rounds, conditions), memory_bytes, self._energy_mj)
         if self._wrong:
-            return call_suspect(result.timing, "timed_call", self._wrong)
+            return refuse_wrong_call(result.timing, self._wrong)
         return mark_disturbed_unreliable(result)
 
     def _take_side(self, baseline: KeptBaseline, number: int) -> Side:
@@ -245,7 +245,7 @@ class ReplayTimer:
             return pair
         time_us, run = self._replays.replay_alone(sides[1], seed)
         self._alone_us.setdefault(step, []).append(time_us)
-        self._wrong = self._wrong or self._find_wrong(seed, run) or ""
+        self._wrong = self._wrong or self._find_wrong(seed, run)
         return None
 
     def _require_known_time(self, side: Side, given: Sequence[tuple[float, float]]) -> None:
@@ -286,7 +286,7 @@ class ReplayTimer:
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._replays.lay_out(sides[0].recording, seed))
             if self._wrong:
-                raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong}"[:200])
+                raise NotReplayable(f"its replay gives other outputs than its calls: {self._wrong.message}"[:200])
         return is_hopeless
 
     def _replay_twice(self, sides: Sequence[Side], seed: int, clock: Clock) -> tuple[float, float]:
@@ -307,7 +307,7 @@ class ReplayTimer:
         if self._find_wrong(seed, baseline.describe_run(placed)) is not None:
             raise NotReplayable("the replay of the baseline gives other outputs than its calls")
 
-    def _find_wrong(self, seed: int, run: Run) -> str | None:
+    def _find_wrong(self, seed: int, run: Run) -> WrongCall | None:
         return find_wrong_call(self._reference, seed, run, self._random)
 
     def _check_outputs(self, sides: Sequence[Side], seed: int, placed: PlacedInputs) -> None:
@@ -322,7 +322,7 @@ class ReplayTimer:
                 is_compared = not is_valid or self._differs(theirs, mine, kind)
         if is_compared and not self._wrong:
             self._compared[step] += 1
-            self._wrong = self._find_wrong(seed, mine) or ""
+            self._wrong = self._find_wrong(seed, mine)
 
     def _differs(self, theirs: Run, mine: Run, kind: InputKind) -> bool:
         if self._reference.is_surely_close(theirs.outputs, mine.outputs, kind):
@@ -385,7 +385,7 @@ class ReplayTimer:
         self._check_outputs(sides, seed, placed)
         time_us, read = taken[id(candidate)]
         if read != [candidate.recording.read(*place).hex() for place in places]:
-            self._wrong = "outputs were still being written when the end of a timed call was seen"
+            self._wrong = WrongCall("outputs were still being written when the end of a timed call was seen")
         return taken[id(baseline)][0], time_us
 
     def _choose_places(self, recording: Recording) -> list[Place]:

@@ -9,11 +9,13 @@ from types import SimpleNamespace
 import pytest
 from simulated_gpu import SimulatedSession, make_reference
 
-from harness.domain import CandidateFailure, Outcome
+from harness.domain import CandidateFailure, Finding, Outcome
 from harness.evaluation.model_workers import BaselineFailure
+from harness.evaluation.results import StepResult, WrongCall
 from harness.evaluation.timing import apart
 from harness.evaluation.timing.apart import CALLS, MOST_CALLS, time_calls
 from harness.evaluation.timing.recordings import keep_baseline
+from harness.evaluation.timing_steps import confirm_wrong_call
 
 CALL_US = 80.0
 
@@ -72,7 +74,27 @@ def test_one_call_is_enough_of_a_slow_program(reference):
 @pytest.mark.usefixtures("patient")
 def test_a_program_that_is_wrong_only_in_these_calls_is_found(reference):
     timed = time_calls(session_of(spoil=lambda outputs: outputs * 1.5), reference, itertools.count(100), checks=True)
-    assert "a timed call was wrong" in timed.wrong
+    assert "a timed call was wrong" in timed.wrong.message
+
+
+@pytest.mark.parametrize(
+    ("spoil", "outcome", "check"),
+    [
+        (lambda outputs: outputs * 1.5, Outcome.WRONG_VALUE, "correctness"),
+        (lambda outputs: outputs, Outcome.SUSPECT, "timed_call"),
+    ],
+)
+def test_a_program_that_is_also_wrong_untimed_is_not_suspect(reference, spoil, outcome, check):
+    workers = SimpleNamespace(open_constructed_candidate=lambda *_: nullcontext(session_of(spoil=spoil)))
+    tools, task = SimpleNamespace(workers=workers), SimpleNamespace(candidate=None)
+    case = SimpleNamespace(reference=reference, tools=tools, task=task, set_worker_aside=nullcontext)
+    kept, timed = (Finding(check="calls", severity="note", message="."), WrongCall("too large", seed=100))
+    fatal = Finding(check="timed_call", severity="fatal", message=timed.message)
+    accused = StepResult(outcome=Outcome.SUSPECT, message=timed.message, findings=(kept, fatal), wrong_call=timed)
+    result = confirm_wrong_call(case, accused)
+    assert result.outcome is outcome
+    assert [finding.check for finding in result.findings] == ["calls", check]
+    assert "(on as_given inputs)" in result.message or result == accused
 
 
 @pytest.mark.usefixtures("patient")

@@ -194,7 +194,7 @@ def test_a_large_output_of_another_form_is_found(large_reference, shape):
             for outputs in (outline(called), theirs)
         )
         chosen.note(1, mine, baseline)
-    assert "shape" in chosen.find_wrong()
+    assert "shape" in chosen.find_wrong().reason
 
 
 def test_all_that_is_known_of_an_output_is_sampled():
