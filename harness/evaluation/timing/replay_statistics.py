@@ -15,7 +15,6 @@ from harness.evaluation.timing.block_statistics import (
     SlowerInputs,
     charge_slowest,
     decide,
-    is_surely_slower,
     scale_speedup,
 )
 from harness.sandbox.gpu.recording import Clock, NotReplayable
@@ -24,7 +23,7 @@ from harness.sandbox.gpu.recording import Clock, NotReplayable
 ROUNDS, LONG_US = 3, 200.0  # one is enough of longer calls
 STEADY_PAIRS, STEADY_SHARE = 8, 0.006  # enough in a round if the middle half of their ratios differs by less
 DECIDED_PAIRS, DECIDED_HOST_PAIRS = 5, 3  # enough, in one round, of a candidate that is far slower or faster in each
-SURE_PAIRS, SLOW_US = 2, 1_000.0  # enough of a candidate whose long calls are surely slower in each
+SURE_PAIRS, SURELY_SLOWER, SLOW_US = 2, 1.5, 1_000.0  # enough of a candidate whose long calls are slower in each
 FAR_FASTER = 10.0
 # Two processes that replay the same work differ by up to this, as a share and in us.
 EQUAL_SHARE, EQUAL_US = 0.006, 0.5
@@ -168,9 +167,13 @@ def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
     return high - low < STEADY_SHARE * low
 
 
+def is_surely_slower(baseline_us: float, candidate_us: float) -> bool:
+    return candidate_us > max(SLOW_US, SURELY_SLOWER * baseline_us)
+
+
 def is_far_slower(times: ReplayTimes) -> bool:
     given = times.given
-    if len(given) >= SURE_PAIRS and all(is_surely_slower(*pair, slow_us=SLOW_US) for pair in given):
+    if len(given) >= SURE_PAIRS and all(is_surely_slower(*pair) for pair in given):
         return True
     return len(given) >= DECIDED_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
 

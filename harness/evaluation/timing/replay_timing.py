@@ -22,13 +22,12 @@ from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunctio
 from harness.evaluation.integrity.code_images import may_launch_kernels
 from harness.evaluation.results import ReplayedKernels, TimingResult, WrongCall
 from harness.evaluation.settings import TimingPlan
-from harness.evaluation.timing.block_statistics import GIVEN, is_surely_slower, refuse_wrong_call
+from harness.evaluation.timing.block_statistics import GIVEN, refuse_wrong_call
 from harness.evaluation.timing.chosen_calls import TimedSeeds, deal_changed_steps, find_wrong_call
 from harness.evaluation.timing.cold_replays import ColdReplays, Side, calibrate
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.replay_statistics import (
     DECIDED_HOST_PAIRS,
-    SLOW_US,
     SURE_PAIRS,
     CandidateNotReplayable,
     ReplayTimes,
@@ -40,6 +39,7 @@ from harness.evaluation.timing.replay_statistics import (
     is_far_faster,
     is_far_slower,
     is_steady,
+    is_surely_slower,
     join_rounds,
     needs_pairs,
 )
@@ -282,7 +282,7 @@ class ReplayTimer:
                 break
             seed = self._seeds.draw_shared(step)
             times = self._check_call(sides, seed, step)
-            is_hopeless &= times is None or is_surely_slower(*times, slow_us=SLOW_US)
+            is_hopeless &= times is None or is_surely_slower(*times)
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._replays.lay_out(sides[0].recording, seed))
             if self._wrong:
