@@ -11,8 +11,9 @@ Read = Callable[[Any], Any]
 
 
 def make_value(kind: Any, value: Any, *, checks: bool = False) -> Any:
-    """Objects become dataclasses, lists tuples, and strings members of an enumeration. With `checks`, other values must
-    have their declared types. Raises TypeError, ValueError, or OverflowError for integers too large for a float.
+    """Objects become dataclasses, without fields that these lack, lists tuples, and strings members of an enumeration.
+    With `checks`, other values must have their declared types. Raises TypeError, ValueError, or OverflowError for
+    integers too large for a float.
     """
     read = _find_reader(kind, checks)
     return value if read is None else read(value)
@@ -27,7 +28,7 @@ def _find_reader(kind: Any, checks: bool) -> Read | None:
         return partial(_read_one_of, NoneType in arguments, others, _find_reader(last, checks))
     if is_dataclass(kind):
         found = {name: _find_reader(hint, checks) for name, hint in get_type_hints(kind).items()}
-        return partial(_read_object, kind, {name: read for name, read in found.items() if read is not None})
+        return partial(_read_object, kind, found)
     if origin is tuple:
         return partial(_read_list, [_find_reader(one, checks) for one in arguments if one is not ...], ... in arguments)
     if origin is dict:
@@ -42,13 +43,13 @@ def _read_one_of(may_be_none: bool, others: list[Any], read: Read | None, value:
     return value if is_known or read is None else read(value)
 
 
-def _read_object(kind: Any, reads: dict[str, Read], value: Any) -> Any:
+def _read_object(kind: Any, reads: dict[str, Read | None], value: Any) -> Any:
     if isinstance(value, kind):
         return value
-    made = dict(_require(value, dict))
-    for name in made.keys() & reads.keys():
-        made[name] = reads[name](made[name])
-    return kind(**made)
+    given = _require(value, dict)
+    return kind(
+        **{name: given[name] if read is None else read(given[name]) for name, read in reads.items() if name in given}
+    )
 
 
 def _read_list(reads: list[Read | None], is_repeated: bool, value: Any) -> Any:

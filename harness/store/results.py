@@ -46,7 +46,7 @@ _WHOLE = (
 # Python writes infinities, which are not JSON: records that SQLite cannot parse are returned whole.
 _EVIDENCE = (
     "e.id, e.problem_digest, d.environment, CASE WHEN json_valid(d.evaluation) "
-    "THEN json_extract(d.evaluation, '$.phases_s', '$.roofline', '$.plausibility') ELSE d.evaluation END "
+    "THEN json_extract(d.evaluation, '$.phases_s', '$.roofline') ELSE d.evaluation END "
     "FROM evaluations e JOIN details d ON d.evaluation_id = e.id"
 )
 _UNUSED = "NOT IN (SELECT candidate FROM evaluations)"

@@ -189,7 +189,7 @@ def _list_added(version: int) -> dict[str, Column]:
 
 def _read_json(column: Column) -> str:
     """Return SQL for a column that an older schema lacks. JSON with infinities, which SQLite refuses, gives NULL."""
-    value = f"(SELECT json_extract(d.evaluation, '$.{column.older_path or column.path}') FROM main.details d"
+    value = f"(SELECT json_extract(d.evaluation, '$.{column.path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return value if column.is_optional else f"coalesce({value}, '')"
 
