@@ -156,8 +156,7 @@ class EvaluationRecord:
         least = min(self.works or known, key=lambda one: one.custom if one.without_custom != "unchanged" else 0.0)
         whole = max(known, key=lambda one: len(one.custom_kernels))
         without_custom = whole.without_custom if least.without_custom == "not_tried" else least.without_custom
-        names, parts = whole.custom_kernels, least.parts or whole.parts
-        return replace(least, custom_kernels=names, without_custom=without_custom, parts=parts)
+        return replace(least, custom_kernels=whole.custom_kernels, without_custom=without_custom)
 
     def set_profile_aside(self) -> None:
         self.profiled, self.work = self.work, None

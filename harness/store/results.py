@@ -183,24 +183,8 @@ class ResultStore:
         rows = list(self._read(text, (PART, *values, FILE_RUN)))
         return ResultRow._make(rows[0]) if rows else None
 
-    def list_without_fingerprint(self) -> list[str]:
-        query = "SELECT digest FROM candidates WHERE digest NOT IN (SELECT candidate FROM fingerprints WHERE kind = ?)"
-        return [digest for (digest,) in self._read(query, (EXACT,))]
-
-    def complete_fingerprints(self, candidates: Sequence[str]) -> None:
-        """Use many transactions, since other processes write meanwhile. Skip damaged sources."""
-        for candidate in candidates:
-            try:
-                source = self.source(candidate) or ""
-            except StoreError:
-                source = ""
-            with self._transaction():
-                self._add_fingerprints(candidate, source)
-
     def programs(self) -> dict[str, str]:
-        """Map each candidate's digest to that without layout and comments. Empty for files without fingerprints."""
-        if not list(self._read("SELECT 1 FROM main.sqlite_master WHERE name = 'fingerprints'", ())):
-            return {}
+        """Map each candidate's digest to that without layout and comments."""
         return dict(self._read("SELECT candidate, value FROM fingerprints WHERE kind = ?", (EXACT,)))
 
     def _insert(self, evaluation: Evaluation, source: str | None) -> int:

@@ -35,8 +35,7 @@ CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluation
 CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
 CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
 """
-# Derived from `candidates` and made again where it is missing, so it belongs to no schema version. `kind`: "exact" or
-# "part", as in harness.copies.
+# `kind`: "exact" or "part", as in harness.copies.
 _FINGERPRINTS = """
 CREATE TABLE IF NOT EXISTS fingerprints (
     value TEXT NOT NULL, kind TEXT NOT NULL, candidate TEXT NOT NULL, PRIMARY KEY (value, kind, candidate)
