@@ -23,6 +23,7 @@ from harness.emulator import (
     Prepared,
     Unit,
     begins_with_syntax_error,
+    copy_runtime,
     digest_emulator,
     digest_runtime,
     drop_cuda_libraries,
@@ -163,7 +164,7 @@ class EmulatedStrategy:
         return prebuilt
 
     def _make_prebuilt(self, work: Path, commands: Commands) -> None:
-        shutil.copytree(RUNTIME, work / "include")
+        copy_runtime(work / "include")
         write_narrow_lists(work, all_operators=True)
         emulator = work / "include" / "emulator"
         device = f"{commands.device_header} -I{work}/include"
@@ -178,7 +179,7 @@ class EmulatedStrategy:
         self._prebuilt_cache.compile(["sh", "prebuilt.sh"], work)
 
     def _list_names(self, work: Path, commands: Commands) -> None:
-        shutil.copytree(RUNTIME, work / "include")
+        copy_runtime(work / "include")
         begin = f"echo '#include <torch/extension.h>' | {commands.device_header}"
         preprocess = "-Iinclude -E -include include/emulator/device.h -x c++ -"
         steps = [f"{begin} -Iinclude/slim {preprocess} -dM -o slim.ii", f"{begin} {preprocess} -dD -o all.ii"]

@@ -3,14 +3,12 @@
 `runtime/` holds the replacement headers. Unsupported constructs are reported by name.
 """
 
+from harness.emulator.headers import RUNTIME, copy_runtime, digest_emulator, digest_runtime
 from harness.emulator.sources import (
-    RUNTIME,
     Emulation,
     Prepared,
     Unit,
     begins_with_syntax_error,
-    digest_emulator,
-    digest_runtime,
     drop_cuda_libraries,
     explain_failure,
     find_unknown_name,

@@ -5,13 +5,11 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 
 from harness.domain import BuildRequest
+from harness.emulator.headers import RUNTIME, list_headers
 from harness.emulator.rewrite import rewrite_device_source, rewrite_host_source
 from harness.hardware.gpus import GpuModel
-from harness.syntax import cpp
 from harness.syntax.cpp import Token, find_arguments, join, match_forward, step, tokenize
 
 
@@ -19,35 +17,6 @@ from harness.syntax.cpp import Token, find_arguments, join, match_forward, step,
 class Emulation:
     target: GpuModel
     checked: bool = False
-
-
-ROOM = Path(__file__).resolve().parent
-RUNTIME = ROOM / "runtime"
-
-
-@cache
-def digest_runtime() -> str:
-    return _digest(RUNTIME)
-
-
-@cache
-def digest_emulator() -> str:
-    return _digest(ROOM) + sha256(Path(cpp.__file__).read_bytes()).hexdigest()
-
-
-def _digest(folder: Path) -> str:
-    digest = sha256()
-    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    for path in sorted(files):
-        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-@cache
-def list_headers() -> frozenset[str]:
-    return frozenset(
-        str(path.relative_to(RUNTIME)) for path in RUNTIME.rglob("*") if path.is_file() and path.suffix != ".cpp"
-    )
 
 
 def write_target(emulation: Emulation) -> str:

@@ -74,6 +74,10 @@ inline double read_scalar(const void* at, cublasComputeType_t type) {
   if (type == CUBLAS_COMPUTE_16F || type == CUBLAS_COMPUTE_16F_PEDANTIC) { return double(static_cast<const __half*>(at)->harness_value()); }
   return double(*static_cast<const float*>(at));
 }
+// Older calls say the type of the sum as a type of data.
+inline double read_scalar(const void* at, cudaDataType_t type) {
+  return read_scalar(at, type == CUDA_R_16F ? CUBLAS_COMPUTE_16F : type == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F);
+}
 }
 
 inline cublasStatus_t cublasCreate(cublasHandle_t* handle) { *handle = harness_emulator::getCurrentCUDABlasHandle(); return CUBLAS_STATUS_SUCCESS; }
@@ -97,34 +101,20 @@ inline cublasStatus_t cublasSetPointerMode(cublasHandle_t, cublasPointerMode_t m
 HARNESS_GEMM(S, float, CUDA_R_32F)
 HARNESS_GEMM(D, double, CUDA_R_64F)
 HARNESS_GEMM(H, __half, CUDA_R_16F)
-inline cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void* alpha,
+template <typename Compute>
+cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void* alpha,
                                    const void* a, cudaDataType_t at, int lda, const void* b, cudaDataType_t bt, int ldb,
-                                   const void* beta, void* c, cudaDataType_t ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t) {
+                                   const void* beta, void* c, cudaDataType_t ct, int ldc, Compute compute, cublasGemmAlgo_t) {
   return harness_emulator::multiply(ta, tb, m, n, k, harness_emulator::read_scalar(alpha, compute), a, at, lda, 0, b, bt, ldb, 0,
                                     harness_emulator::read_scalar(beta, compute), c, ct, ldc, 0, 1);
 }
-inline cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+template <typename Compute>
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
                                                  const void* alpha, const void* a, cudaDataType_t at, int lda, long long sa, const void* b,
                                                  cudaDataType_t bt, int ldb, long long sb, const void* beta, void* c, cudaDataType_t ct,
-                                                 int ldc, long long sc, int batches, cublasComputeType_t compute, cublasGemmAlgo_t) {
+                                                 int ldc, long long sc, int batches, Compute compute, cublasGemmAlgo_t) {
   return harness_emulator::multiply(ta, tb, m, n, k, harness_emulator::read_scalar(alpha, compute), a, at, lda, sa, b, bt, ldb, sb,
                                     harness_emulator::read_scalar(beta, compute), c, ct, ldc, sc, batches);
-}
-// Older calls say the type of the sum as a type of data.
-inline cublasComputeType_t harness_compute(cudaDataType_t type) {
-  return type == CUDA_R_16F ? CUBLAS_COMPUTE_16F : type == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
-}
-inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void* alpha,
-                                   const void* a, cudaDataType_t at, int lda, const void* b, cudaDataType_t bt, int ldb,
-                                   const void* beta, void* c, cudaDataType_t ct, int ldc, cudaDataType_t compute, cublasGemmAlgo_t algorithm) {
-  return cublasGemmEx(handle, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, harness_compute(compute), algorithm);
-}
-inline cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                                                 const void* alpha, const void* a, cudaDataType_t at, int lda, long long sa, const void* b,
-                                                 cudaDataType_t bt, int ldb, long long sb, const void* beta, void* c, cudaDataType_t ct,
-                                                 int ldc, long long sc, int batches, cudaDataType_t compute, cublasGemmAlgo_t algorithm) {
-  return cublasGemmStridedBatchedEx(handle, ta, tb, m, n, k, alpha, a, at, lda, sa, b, bt, ldb, sb, beta, c, ct, ldc, sc, batches,
-                                    harness_compute(compute), algorithm);
 }
 inline cublasStatus_t cublasSgemmEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float* alpha,
                                     const void* a, cudaDataType_t at, int lda, const void* b, cudaDataType_t bt, int ldb,

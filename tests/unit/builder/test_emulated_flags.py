@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from harness.builder.emulated import Commands, read_prebuilt_flags
-from harness.emulator.sources import RUNTIME
+from harness.emulator import RUNTIME
 
 PLAIN = "-DTORCH_EXTENSION_NAME=a -DN -isystem /t/include -fPIC -std=c++20"
 BUILD_FOLDER = "work"  # in which a build's own headers lie

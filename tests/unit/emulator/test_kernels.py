@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from harness.emulator import Emulation
+from harness.emulator.headers import copy_runtime, list_headers
 from harness.emulator.rewrite import rewrite_device_source
-from harness.emulator.sources import RUNTIME, list_headers, write_target
+from harness.emulator.sources import write_target
 from harness.hardware.gpus import find_gpu_model
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -48,11 +49,13 @@ def compile_program(name: str, folder: Path, *, checked: bool) -> Path:
     assert problems == ()
     (folder / f"{name}.cpp").write_text(f'{HEAD}#line 1 "{name}.cu"\n{text}')
     (folder / "target.cpp").write_text(write_target(Emulation(target=find_gpu_model("A100"), checked=checked)))
-    include = ["-I", str(RUNTIME), "-isystem", str(TORCH / "include")]
+    headers = folder / "include"
+    include = ["-I", str(headers), "-isystem", str(TORCH / "include")]
     defines = ["-DHARNESS_CHECKED"] if checked else []
     emulator = folder / "emulator.o"
     if not emulator.exists():
-        source = str(RUNTIME / "emulator" / "emulator.cpp")  # without -O1 in half the time
+        copy_runtime(headers)
+        source = str(headers / "emulator" / "emulator.cpp")  # without -O1 in half the time
         run_compiler([*FLAGS, "-O0", *defines, *include, "-c", source, "-o", "emulator.o"], folder)
     run_compiler([*FLAGS, *(CHECKED if checked else ()), *include, "-c", f"{name}.cpp", "-o", f"{name}.o"], folder)
     libraries = ["-L", str(TORCH / "lib"), "-lc10", f"-Wl,-rpath,{TORCH / 'lib'}", "-lpthread", "-ldl"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.emulator.headers import RUNTIME, list_headers
 from harness.emulator.rewrite import rewrite_device_source
-from harness.emulator.sources import RUNTIME, list_headers
 
 HEAD = """
 #include <atomic>

@@ -5,9 +5,10 @@
 #include "intrinsics.h"
 
 namespace harness_emulator __attribute__((visibility("hidden"))) {
-inline uint16_t half_bits(float value) { return c10::detail::fp16_ieee_from_fp32_value(value); }
 inline float half_value(uint16_t bits) { return c10::detail::fp16_ieee_to_fp32_value(bits); }
-inline uint16_t half_bits_of_double(double value) {
+inline float decode(uint16_t bits, const c10::Half*) { return half_value(bits); }
+inline uint16_t encode(float value, const c10::Half*) { return c10::detail::fp16_ieee_from_fp32_value(value); }
+inline uint16_t encode(double value, const c10::Half* type) {
   // Rounding through float would round twice: to odd first, then to half.
   float nearest = float(value);
   if (double(nearest) != value && std::isfinite(nearest)) {
@@ -15,66 +16,13 @@ inline uint16_t half_bits_of_double(double value) {
     if (std::fabs(double(nearest)) > std::fabs(value)) { --bits; }
     nearest = cast_bits<float>(bits | 1u);
   }
-  return half_bits(nearest);
+  return encode(nearest, type);
 }
 }
 
-struct __half_raw {
-  unsigned short x;
-};
-struct __half2_raw {
-  unsigned short x, y;
-};
-
-struct alignas(2) __half {
- private:
-  unsigned short bits_;
-
- public:
-  __half() = default;
-  constexpr __half(const __half_raw& raw) : bits_(raw.x) {}
-  template <typename T, typename = std::enable_if_t<std::is_same<T, c10::Half>::value>>
-  __half(const T& value) : bits_(value.x) {}
 #ifndef __CUDA_NO_HALF_CONVERSIONS__
-  __half(float value) : bits_(harness_emulator::half_bits(value)) {}
-  __half(double value) : bits_(harness_emulator::half_bits_of_double(value)) {}
-  __half(int value) : __half(double(value)) {}
-  __half(unsigned value) : __half(double(value)) {}
-  __half(long value) : __half(double(value)) {}
-  __half(unsigned long value) : __half(double(value)) {}
-  __half(long long value) : __half(double(value)) {}
-  __half(unsigned long long value) : __half(double(value)) {}
-  __half(short value) : __half(float(value)) {}
-  __half(unsigned short value) : __half(float(value)) {}
-#include "small_float_casts.h"
-  explicit operator unsigned long() const { return harness_emulator::convert<unsigned long>(harness_value()); }
+#define HARNESS_S_CONVERSIONS
 #endif
-  operator __half_raw() const { return {bits_}; }
-  operator c10::Half() const { return c10::Half(bits_, c10::Half::from_bits()); }
-  float harness_value() const { return harness_emulator::half_value(bits_); }
-  static __half harness_from(float value) { return harness_make(harness_emulator::half_bits(value)); }
-  static __half harness_from(double value) { return harness_make(harness_emulator::half_bits_of_double(value)); }
-  template <typename T>
-  static __half harness_from(T value) { return harness_from(double(value)); }
-  unsigned short harness_bits() const { return bits_; }
-  static __half harness_make(unsigned short bits) { return __half(__half_raw{bits}); }
-};
-struct alignas(4) __half2 {
-  __half x, y;
-  __half2() = default;
-  __half2(const __half& a, const __half& b) : x(a), y(b) {}
-  __half2(const __half2_raw& raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
-};
-namespace harness_emulator __attribute__((visibility("hidden"))) {
-HARNESS_LOADABLE(__half)
-HARNESS_LOADABLE(__half2)
-}
-inline c10::Half __ldg(const c10::Half* address) { return *address; }  // torch's own is for GPUs
-using half = __half;
-using half2 = __half2;
-using nv_half = __half;
-using nv_half2 = __half2;
-
 #ifndef __CUDA_NO_HALF_OPERATORS__
 #define HARNESS_S_OPERATORS
 #endif
@@ -83,13 +31,13 @@ using nv_half2 = __half2;
 #endif
 #define HARNESS_S __half
 #define HARNESS_S2 __half2
+#define HARNESS_S_TORCH c10::Half
 #define HARNESS_NAME(prefix, suffix) prefix##half##suffix
 #include "small_floats.h"
-#undef HARNESS_S
-#undef HARNESS_S2
-#undef HARNESS_NAME
-#undef HARNESS_S_OPERATORS
-#undef HARNESS_S2_OPERATORS
+using half = __half;
+using half2 = __half2;
+using nv_half = __half;
+using nv_half2 = __half2;
 
 inline __half __float2half_rz(float x) {
   const __half nearest = __half::harness_from(x);

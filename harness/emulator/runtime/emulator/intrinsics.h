@@ -203,25 +203,18 @@ inline To convert(From value) {
   return To(value);
 }
 }
-#define HARNESS_CONVERSIONS(From, Name, Rint, Floor, Ceil, Trunc)                                                     \
-  inline int __##Name##2int_rn(From x) { return harness_emulator::convert<int>(Rint(x)); }                            \
-  inline int __##Name##2int_rd(From x) { return harness_emulator::convert<int>(Floor(x)); }                           \
-  inline int __##Name##2int_ru(From x) { return harness_emulator::convert<int>(Ceil(x)); }                            \
-  inline int __##Name##2int_rz(From x) { return harness_emulator::convert<int>(Trunc(x)); }                           \
-  inline unsigned __##Name##2uint_rn(From x) { return harness_emulator::convert<unsigned>(Rint(x)); }                 \
-  inline unsigned __##Name##2uint_rd(From x) { return harness_emulator::convert<unsigned>(Floor(x)); }                \
-  inline unsigned __##Name##2uint_ru(From x) { return harness_emulator::convert<unsigned>(Ceil(x)); }                 \
-  inline unsigned __##Name##2uint_rz(From x) { return harness_emulator::convert<unsigned>(Trunc(x)); }                \
-  inline long long __##Name##2ll_rn(From x) { return harness_emulator::convert<long long>(Rint(x)); }                 \
-  inline long long __##Name##2ll_rd(From x) { return harness_emulator::convert<long long>(Floor(x)); }                \
-  inline long long __##Name##2ll_rz(From x) { return harness_emulator::convert<long long>(Trunc(x)); }                \
-  inline unsigned long long __##Name##2ull_rn(From x) { return harness_emulator::convert<unsigned long long>(Rint(x)); }  \
-  inline long long __##Name##2ll_ru(From x) { return harness_emulator::convert<long long>(Ceil(x)); }                 \
-  inline unsigned long long __##Name##2ull_rd(From x) { return harness_emulator::convert<unsigned long long>(Floor(x)); } \
-  inline unsigned long long __##Name##2ull_ru(From x) { return harness_emulator::convert<unsigned long long>(Ceil(x)); }  \
-  inline unsigned long long __##Name##2ull_rz(From x) { return harness_emulator::convert<unsigned long long>(Trunc(x)); }
-HARNESS_CONVERSIONS(float, float, ::rintf, ::floorf, ::ceilf, ::truncf)
-HARNESS_CONVERSIONS(double, double, ::rint, ::floor, ::ceil, ::trunc)
+#define HARNESS_CONVERSION(From, Name, To, ToName)                                                                      \
+  inline To __##Name##2##ToName##_rn(From x) { return harness_emulator::convert<To>(std::rint(x)); }                    \
+  inline To __##Name##2##ToName##_rd(From x) { return harness_emulator::convert<To>(std::floor(x)); }                   \
+  inline To __##Name##2##ToName##_ru(From x) { return harness_emulator::convert<To>(std::ceil(x)); }                    \
+  inline To __##Name##2##ToName##_rz(From x) { return harness_emulator::convert<To>(std::trunc(x)); }
+#define HARNESS_CONVERSIONS(From)                              \
+  HARNESS_CONVERSION(From, From, int, int)                     \
+  HARNESS_CONVERSION(From, From, unsigned, uint)               \
+  HARNESS_CONVERSION(From, From, long long, ll)                \
+  HARNESS_CONVERSION(From, From, unsigned long long, ull)
+HARNESS_CONVERSIONS(float)
+HARNESS_CONVERSIONS(double)
 inline float __int2float_rn(int x) { return float(x); }
 inline float __uint2float_rn(unsigned x) { return float(x); }
 inline float __ll2float_rn(long long x) { return float(x); }

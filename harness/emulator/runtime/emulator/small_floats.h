@@ -1,4 +1,74 @@
-// What half and bfloat16 have in common. No guard: included once for each, with HARNESS_S and HARNESS_S2 the types.
+// half and bfloat16. No guard: included once for each, with HARNESS_S and HARNESS_S2 the types, HARNESS_S_TORCH torch's, and
+// HARNESS_NAME(prefix, suffix) the type's name between them, as in __half2float.
+
+#define HARNESS_RAW_(Type) Type##_raw
+#define HARNESS_RAW(Type) HARNESS_RAW_(Type)
+struct HARNESS_RAW(HARNESS_S) {
+  unsigned short x;
+};
+struct HARNESS_RAW(HARNESS_S2) {
+  unsigned short x, y;
+};
+struct alignas(2) HARNESS_S {
+ private:
+  unsigned short bits_;
+  using Raw = HARNESS_RAW(HARNESS_S);
+  using Torch = HARNESS_S_TORCH;
+
+ public:
+  HARNESS_S() = default;
+  constexpr HARNESS_S(const Raw& raw) : bits_(raw.x) {}
+  template <typename T, typename = std::enable_if_t<std::is_same<T, Torch>::value>>
+  HARNESS_S(const T& value) : bits_(value.x) {}
+#ifdef HARNESS_S_CONVERSIONS
+#define HARNESS_FROM(T) \
+  HARNESS_S(T value) : HARNESS_S(harness_from(value)) {}
+  HARNESS_FROM(float)
+  HARNESS_FROM(double)
+  HARNESS_FROM(int)
+  HARNESS_FROM(unsigned)
+  HARNESS_FROM(long)
+  HARNESS_FROM(unsigned long)
+  HARNESS_FROM(long long)
+  HARNESS_FROM(unsigned long long)
+  HARNESS_FROM(short)
+  HARNESS_FROM(unsigned short)
+#undef HARNESS_FROM
+  operator float() const { return harness_value(); }
+  explicit operator double() const { return harness_value(); }
+  explicit operator int() const { return harness_emulator::convert<int>(harness_value()); }
+  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(harness_value()); }
+  explicit operator unsigned long() const { return harness_emulator::convert<unsigned long>(harness_value()); }
+  explicit operator long() const { return harness_emulator::convert<long>(harness_value()); }
+  explicit operator long long() const { return harness_emulator::convert<long long>(harness_value()); }
+  explicit operator short() const { return short(harness_emulator::convert<int>(harness_value())); }
+  explicit operator unsigned short() const { return static_cast<unsigned short>(harness_emulator::convert<unsigned>(harness_value())); }
+  explicit operator signed char() const { return static_cast<signed char>(harness_emulator::convert<int>(harness_value())); }
+  explicit operator unsigned char() const { return static_cast<unsigned char>(harness_emulator::convert<unsigned>(harness_value())); }
+  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
+#endif
+  operator Raw() const { return {bits_}; }
+  operator Torch() const { return Torch(bits_, Torch::from_bits()); }
+  float harness_value() const { return harness_emulator::decode(bits_, static_cast<Torch*>(nullptr)); }
+  template <typename T>
+  static HARNESS_S harness_from(T value) {
+    using Wide = std::conditional_t<std::is_same<T, float>::value, float, double>;
+    return harness_make(harness_emulator::encode(Wide(value), static_cast<Torch*>(nullptr)));
+  }
+  unsigned short harness_bits() const { return bits_; }
+  static HARNESS_S harness_make(unsigned short bits) { return HARNESS_S(Raw{bits}); }
+};
+struct alignas(4) HARNESS_S2 {
+  HARNESS_S x, y;
+  HARNESS_S2() = default;
+  HARNESS_S2(const HARNESS_S& a, const HARNESS_S& b) : x(a), y(b) {}
+  HARNESS_S2(const HARNESS_RAW(HARNESS_S2)& raw) : x(HARNESS_RAW(HARNESS_S){raw.x}), y(HARNESS_RAW(HARNESS_S){raw.y}) {}
+};
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+HARNESS_LOADABLE(HARNESS_S)
+HARNESS_LOADABLE(HARNESS_S2)
+}
+inline HARNESS_S_TORCH __ldg(const HARNESS_S_TORCH* address) { return *address; }  // torch's own is for GPUs
 
 #define HARNESS_ARITHMETIC(Name, Op)                                                                          \
   inline HARNESS_S harness_##Name(const HARNESS_S& a, const HARNESS_S& b) {                                  \
@@ -167,7 +237,6 @@ HARNESS_SMALL_SHUFFLE(__shfl_down_sync, shuffle_down, unsigned)
 HARNESS_SMALL_SHUFFLE(__shfl_xor_sync, shuffle_xor, int)
 #undef HARNESS_SMALL_SHUFFLE
 
-// HARNESS_NAME(prefix, suffix) is the type's name between them, as in __half2float.
 #define HARNESS_TO_SMALL(Name, Type) \
   inline HARNESS_S Name(Type x) { return HARNESS_S::harness_from(x); }
 HARNESS_TO_SMALL(HARNESS_NAME(__float2, ), float)
@@ -212,3 +281,12 @@ inline HARNESS_S2 HARNESS_NAME(__halves2, 2)(HARNESS_S x, HARNESS_S y) { return 
 inline HARNESS_S2 HARNESS_NAME(make_, 2)(HARNESS_S x, HARNESS_S y) { return {x, y}; }
 inline float __low2float(HARNESS_S2 v) { return v.x.harness_value(); }
 inline float __high2float(HARNESS_S2 v) { return v.y.harness_value(); }
+#undef HARNESS_RAW_
+#undef HARNESS_RAW
+#undef HARNESS_S
+#undef HARNESS_S2
+#undef HARNESS_S_TORCH
+#undef HARNESS_NAME
+#undef HARNESS_S_CONVERSIONS
+#undef HARNESS_S_OPERATORS
+#undef HARNESS_S2_OPERATORS

@@ -4,10 +4,10 @@
 namespace cub {
 template <typename K, int X, int N, typename V = NullType, int Y = 1, int Z = 1>
 class BlockMergeSort {
-  static constexpr int COUNT = X * Y * Z * N;
   static constexpr bool HAS_VALUES = !std::is_same<V, NullType>::value;
 
  public:
+  static constexpr int COUNT = X * Y * Z * N;
   struct TempStorage {
     alignas(16) unsigned char keys[sizeof(K) * COUNT], values[HAS_VALUES ? sizeof(V) * COUNT : 1];
   };
@@ -25,7 +25,7 @@ class BlockMergeSort {
   template <typename Less>
   void StableSort(K (&keys)[N], V (&values)[N], Less less) { sort(keys, values, less, COUNT, __builtin_LINE()); }
 
- private:
+ protected:
   template <typename Less>
   void sort_some(K* keys, V* values, Less less, int valid, K beyond, int line) {
     const int own = int(::harness_emulator::current->linear);
@@ -33,7 +33,7 @@ class BlockMergeSort {
     sort(keys, values, less, valid, line);
   }
   template <typename Less>
-  void sort(K* keys, V* values, Less less, int valid, int line) {
+  void sort(K* keys, V* values, Less less, int valid, int line, bool is_striped = false) {
     const int own = int(::harness_emulator::current->linear);
     for (int i = 0; i < N; ++i) { keys_[own * N + i] = keys[i]; }
     ::harness_emulator::wait_at_barrier(0, 0, 0, 0, line);
@@ -55,12 +55,15 @@ class BlockMergeSort {
     }
     ::harness_emulator::wait_at_barrier(0, 0, 0, 0, line);
     for (int i = 0; i < N; ++i) {
-      keys[i] = keys_[own * N + i];
+      const int from = is_striped ? own + i * (COUNT / N) : own * N + i;
+      keys[i] = keys_[from];
       if constexpr (HAS_VALUES) {
-        if (values) { values[i] = values_[own * N + i]; }
+        if (values) { values[i] = values_[from]; }
       }
     }
   }
+
+ private:
   K* keys_;
   V* values_;
 };

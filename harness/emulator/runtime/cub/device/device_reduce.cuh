@@ -2,6 +2,7 @@
 #pragma once
 #include <cub/operators.h>
 #include <emulator/runtime_api.h>
+#include <functional>
 #include <iterator>
 namespace cub {
 namespace harness_device {
@@ -11,14 +12,23 @@ inline bool asks_size(void* scratch, size_t& bytes) {
 }
 template <typename I>
 using ValueOf = typename std::iterator_traits<I>::value_type;
+// The first of the best in each segment.
+template <typename In, typename Out, typename Begin, typename End, typename Worse>
+cudaError_t pick(void* scratch, size_t& bytes, In in, Out out, int64_t segments, Begin begin, End end, Worse is_worse) {
+  if (asks_size(scratch, bytes)) { return cudaSuccess; }
+  for (int64_t s = 0; s < segments; ++s) {
+    int64_t best = begin[s];
+    for (int64_t i = begin[s]; i < int64_t(end[s]); ++i) { best = is_worse(in[best], in[i]) ? i : best; }
+    out[s] = {int(best - begin[s]), in[best]};
+  }
+  return cudaSuccess;
+}
+constexpr int FIRST = 0;
 }
 struct DeviceReduce {
   template <typename In, typename Out, typename N, typename Join, typename T>
   static cudaError_t Reduce(void* scratch, size_t& bytes, In in, Out out, N count, Join join, T first, cudaStream_t = nullptr) {
-    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
-    for (N i = 0; i < count; ++i) { first = join(first, in[i]); }
-    *out = first;
-    return cudaSuccess;
+    return TransformReduce(scratch, bytes, in, out, count, join, [](const auto& value) { return value; }, first);
   }
   template <typename In, typename Out, typename N>
   static cudaError_t Sum(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t stream = nullptr) {
@@ -34,19 +44,11 @@ struct DeviceReduce {
   }
   template <typename In, typename Out, typename N>
   static cudaError_t ArgMax(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t = nullptr) {
-    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
-    int best = 0;
-    for (N i = 1; i < count; ++i) { best = in[best] < in[i] ? int(i) : best; }
-    *out = {best, in[best]};
-    return cudaSuccess;
+    return harness_device::pick(scratch, bytes, in, out, 1, &harness_device::FIRST, &count, std::less<>());
   }
   template <typename In, typename Out, typename N>
   static cudaError_t ArgMin(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t = nullptr) {
-    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
-    int best = 0;
-    for (N i = 1; i < count; ++i) { best = in[i] < in[best] ? int(i) : best; }
-    *out = {best, in[best]};
-    return cudaSuccess;
+    return harness_device::pick(scratch, bytes, in, out, 1, &harness_device::FIRST, &count, std::greater<>());
   }
   template <typename In, typename Out, typename N, typename Join, typename F, typename T>
   static cudaError_t TransformReduce(void* scratch, size_t& bytes, In in, Out out, N count, Join join, F change, T first,

@@ -28,23 +28,11 @@ struct DeviceSegmentedReduce {
   }
   template <typename In, typename Out, typename Begin, typename End>
   static cudaError_t ArgMax(void* scratch, size_t& bytes, In in, Out out, int64_t segments, Begin begin, End end, cudaStream_t = nullptr) {
-    return pick(scratch, bytes, in, out, segments, begin, end, [](const auto& a, const auto& b) { return a < b; });
+    return harness_device::pick(scratch, bytes, in, out, segments, begin, end, std::less<>());
   }
   template <typename In, typename Out, typename Begin, typename End>
   static cudaError_t ArgMin(void* scratch, size_t& bytes, In in, Out out, int64_t segments, Begin begin, End end, cudaStream_t = nullptr) {
-    return pick(scratch, bytes, in, out, segments, begin, end, [](const auto& a, const auto& b) { return b < a; });
-  }
-
- private:
-  template <typename In, typename Out, typename Begin, typename End, typename Worse>
-  static cudaError_t pick(void* scratch, size_t& bytes, In in, Out out, int64_t segments, Begin begin, End end, Worse is_worse) {
-    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
-    for (int64_t s = 0; s < segments; ++s) {
-      int64_t best = begin[s];
-      for (int64_t i = begin[s]; i < int64_t(end[s]); ++i) { best = is_worse(in[best], in[i]) ? i : best; }
-      out[s] = {int(best - begin[s]), in[best]};
-    }
-    return cudaSuccess;
+    return harness_device::pick(scratch, bytes, in, out, segments, begin, end, std::greater<>());
   }
 };
 }

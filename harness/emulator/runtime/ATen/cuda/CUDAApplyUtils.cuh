@@ -1,3 +1,0 @@
-#pragma once
-#include <ATen/cuda/Atomic.cuh>
-#include <ATen/cuda/CUDAContext.h>

@@ -1,3 +1,0 @@
-// Often included for nothing. What it declares is not covered, and named where it is used.
-#pragma once
-#include <ATen/cuda/CUDAContext.h>

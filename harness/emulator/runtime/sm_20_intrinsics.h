@@ -1,1 +1,0 @@
-// Its names are in every CUDA source already.

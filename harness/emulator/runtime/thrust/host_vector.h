@@ -1,2 +1,0 @@
-#pragma once
-#include <thrust/device_vector.h>

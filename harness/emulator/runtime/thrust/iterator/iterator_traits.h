@@ -1,2 +1,0 @@
-#pragma once
-#include <thrust/iterator/harness_iterators.h>

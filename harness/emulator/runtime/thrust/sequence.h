@@ -1,2 +1,0 @@
-#pragma once
-#include <thrust/algorithms_of_harness.h>
