@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from harness.syntax.cpp import Token, find_arguments, match_backward, match_forward, step, text_at
+from harness.syntax.cpp import Token, find_arguments, find_directive_end, match_backward, match_forward, step, text_at
 
 _INDICES = {
     "threadIdx": "(::harness_emulator::current->thread)",
@@ -51,18 +51,11 @@ def _find_scope(tokens: list[Token], at: int) -> tuple[int, int]:
         where = match_backward(tokens, where) if tokens[where].text in (")", "]", "}") else where
         where = step(tokens, where, -1)
     if where is None:
-        return at, _find_end_of_directive(tokens, at)
+        return at, find_directive_end(tokens, at) - 1 if tokens[at].directive > 0 else at
     closing = match_forward(tokens, where)
     if closing is not None and tokens[where].text == "(":
         closing = _find_end_of_body(tokens, closing)
     return where, at if closing is None else closing
-
-
-def _find_end_of_directive(tokens: list[Token], at: int) -> int:
-    end = at
-    while tokens[at].directive > 0 and end + 1 < len(tokens) and tokens[end + 1].directive == tokens[at].directive:
-        end += 1
-    return end
 
 
 def _find_end_of_body(tokens: list[Token], closing: int) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.emulator.scopes import NO_NAMES, Function, Scope, read_scope
-from harness.syntax.cpp import Token, match_forward, step, text_at
+from harness.syntax.cpp import Token, match_forward, skip_template_arguments, step, text_at
 
 _CONTROL = frozenset({"return", "else", "do", "case", "co_return", "throw"})
 _OTHERS_TYPES = frozenset({"torch", "at", "c10", "std", "py", "pybind11", "Tensor", "auto", "thrust"})
@@ -243,20 +243,9 @@ def _is_call(tokens: list[Token], at: int) -> bool:
         return False
     after, previous = step(tokens, at), text_at(tokens, step(tokens, at, -1))
     if text_at(tokens, after) == "<":
-        after = _skip_template_arguments(tokens, after)
+        after = skip_template_arguments(tokens, after)
     is_declared = _is_declared(tokens, at) or previous in ("*", "&", ">", "&&", "]")
     return not is_declared and text_at(tokens, after) == "("
-
-
-def _skip_template_arguments(tokens: list[Token], at: int | None) -> int | None:
-    angles, where = 0, at
-    while where is not None and tokens[where].text not in (";", "{", "<<<", "&&", "||"):
-        text = tokens[where].text
-        angles += (text == "<") - (text == ">")
-        where = step(tokens, match_forward(tokens, where) if text == "(" else where)
-        if angles == 0:
-            return where
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

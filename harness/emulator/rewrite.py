@@ -23,6 +23,7 @@ from harness.syntax.cpp import (
     LAUNCH_BOUNDS,
     Token,
     find_arguments,
+    find_directive_end,
     match_backward,
     match_forward,
     step,
@@ -339,9 +340,7 @@ def _rewrite_includes(work: Rewrite, own_headers: frozenset[str]) -> None:
         mark = step(tokens, at, -1)
         if mark is None or tokens[mark].text != "#":
             continue
-        end = at
-        while end + 1 < len(tokens) and tokens[end + 1].directive == token.directive:
-            end += 1
+        end = find_directive_end(tokens, at) - 1
         name = "".join(part.text for part in tokens[at + 1 : end + 1] if not part.is_blank).strip('<>"')
         if name in own_headers:
             continue

@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from harness.syntax.cpp import LAUNCH_BOUNDS, Token, match_forward, step, text_at
+from harness.syntax.cpp import (
+    LAUNCH_BOUNDS,
+    Token,
+    find_directive_end,
+    match_forward,
+    skip_template_arguments,
+    step,
+    text_at,
+)
 
 _RECORDS = frozenset({"struct", "union", "class", "enum"})
 _SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})
@@ -75,10 +83,7 @@ def find_macros(tokens: list[Token]) -> dict[str, list[range]]:
         name = step(tokens, at)
         if name is None:
             continue
-        end = name + 1
-        while end < len(tokens) and tokens[end].directive == token.directive:
-            end += 1
-        found.setdefault(tokens[name].text, []).append(range(name + 1, end))
+        found.setdefault(tokens[name].text, []).append(range(name + 1, find_directive_end(tokens, name)))
     return found
 
 
@@ -258,18 +263,8 @@ class SimpleKernels:
     def _is_called(self, at: int) -> bool:
         after = step(self._tokens, at)
         if text_at(self._tokens, after) == "<":
-            after = self._skip_template_arguments(after)
+            after = skip_template_arguments(self._tokens, after)
         return text_at(self._tokens, after) in ("(", "{")
-
-    def _skip_template_arguments(self, at: int | None) -> int | None:
-        """Return the index after `>`; None if `<` is a comparison."""
-        angles, where = 0, at
-        while where is not None and self._tokens[where].text not in (";", "{", "(", "&&", "||"):
-            angles += (self._tokens[where].text == "<") - (self._tokens[where].text == ">")
-            where = step(self._tokens, where)
-            if angles == 0:
-                return where
-        return None
 
     def _begins_lambda(self, at: int) -> bool:
         before = step(self._tokens, at, -1)

@@ -10,7 +10,16 @@ from harness.domain import BuildRequest
 from harness.emulator.headers import RUNTIME, list_headers
 from harness.emulator.rewrite import rewrite_device_source, rewrite_host_source
 from harness.hardware.gpus import GpuModel
-from harness.syntax.cpp import Token, find_arguments, join, match_forward, step, tokenize
+from harness.syntax.cpp import (
+    Token,
+    find_arguments,
+    find_directive_end,
+    join,
+    match_forward,
+    split_at,
+    step,
+    tokenize,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,11 +356,10 @@ def _read_macros(tokens: list[Token]) -> Macros:
         closing = match_forward(tokens, name + 1)
         if closing is None:
             continue
-        end = closing + 1
-        while end < len(tokens) and tokens[end].directive == token.directive:
-            end += 1
         parameters = [part.text for part in tokens[name + 2 : closing] if part.kind == "word"]
-        macros.setdefault(tokens[name].text, []).append((parameters, join(tokens[closing + 1 : end])))
+        macros.setdefault(tokens[name].text, []).append(
+            (parameters, join(tokens[closing + 1 : find_directive_end(tokens, closing)]))
+        )
     return macros
 
 
@@ -359,23 +367,8 @@ def _find_calls(tokens: list[Token], macros: Macros) -> Iterator[tuple[str, list
     for at, token in enumerate(tokens):
         arguments = find_arguments(tokens, at) if token.text in macros else None
         if arguments is not None:
-            yield token.text, _split_at_commas(tokens, *arguments)
-
-
-def _split_at_commas(tokens: list[Token], opening: int, closing: int) -> list[str]:
-    arguments, at = [""], opening + 1
-    while at < closing:
-        end = match_forward(tokens, at) if tokens[at].text in ("(", "[", "{") else None
-        if end is not None:
-            arguments[-1] += join(tokens[at : end + 1])
-            at = end + 1
-            continue
-        if tokens[at].text == ",":
-            arguments.append("")
-        else:
-            arguments[-1] += tokens[at].text
-        at += 1
-    return [argument.strip() for argument in arguments]
+            parts = split_at(tokens, arguments[0] + 1, arguments[1], {",": 1})
+            yield token.text, [join(part).strip() for part in parts]
 
 
 def _expand(name: str, arguments: list[str], macros: Macros, deepest: int) -> Iterator[str]:

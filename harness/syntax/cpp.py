@@ -1,7 +1,7 @@
 """C++ lexer. Does not expand macros or evaluate conditions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -109,6 +109,41 @@ def step(tokens: Sequence[Token], at: int | None, by: int = 1) -> int | None:
 
 def text_at(tokens: Sequence[Token], at: int | None) -> str:
     return "" if at is None else tokens[at].text
+
+
+def split_at(tokens: Sequence[Token], low: int, high: int, marks: Mapping[str, int]) -> list[list[Token]]:
+    """Split tokens `low` to `high` (exclusive) outside of brackets. `marks` counts the separators that each one is."""
+    parts: list[list[Token]] = [[]]
+    at = low
+    while at < high:
+        end = match_forward(tokens, at) if tokens[at].text in _PAIRS else None
+        following = at + 1 if end is None else end + 1
+        if tokens[at].text in marks:
+            parts += [[] for _ in range(marks[tokens[at].text])]
+        else:
+            parts[-1] += tokens[at:following]
+        at = following
+    return parts
+
+
+def find_directive_end(tokens: Sequence[Token], at: int) -> int:
+    """Return the index behind the preprocessor line that holds a token."""
+    end = at + 1
+    while end < len(tokens) and tokens[end].directive == tokens[at].directive:
+        end += 1
+    return end
+
+
+def skip_template_arguments(tokens: Sequence[Token], at: int | None) -> int | None:
+    """Return the index after the `>` of the `<` at `at`; None for a comparison."""
+    angles, where = 0, at
+    while where is not None and tokens[where].text not in (";", "{", "<<<", "&&", "||"):
+        text = tokens[where].text
+        angles += (text == "<") - (text == ">")
+        where = step(tokens, match_forward(tokens, where) if text == "(" else where)
+        if angles == 0:
+            return where
+    return None
 
 
 def find_arguments(tokens: Sequence[Token], at: int | None) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from harness.emulator.ptx.arithmetic import (
     write_value,
     write_vector,
 )
-from harness.syntax.cpp import Token, match_forward, step
+from harness.syntax.cpp import Token, split_at
 
 # Hints and orderings without effect in synchronous execution.
 _NOTHING = re.compile(
@@ -42,7 +42,10 @@ _SMALL_REGISTERS = {
 
 def write_ptx(tokens: list[Token], opening: int, closing: int) -> str:
     """Raises PtxError."""
-    sections = _split(tokens, opening + 1, closing, ":")
+    sections = [
+        [token for token in section if not token.is_blank]
+        for section in split_at(tokens, opening + 1, closing, {":": 1, "::": 2})
+    ]
     if any(token.kind != "string" for token in sections[0]):
         raise PtxError("a string assembled by macros")
     text = "".join(_text_of(token.text) for token in sections[0])
@@ -68,33 +71,9 @@ def _text_of(literal: str) -> str:
     raise PtxError(f"the string {literal}")
 
 
-def _split(tokens: list[Token], low: int, high: int, mark: str) -> list[list[Token]]:
-    parts: list[list[Token]] = [[]]
-    at = low
-    while at < high:
-        token = tokens[at]
-        if token.text in ("(", "[", "{"):
-            end = match_forward(tokens, at)
-            if end is None:
-                raise PtxError("unbalanced brackets")
-            parts[-1] += tokens[at : end + 1]
-            at = end + 1
-            continue
-        before = step(tokens, at, -1)
-        if token.text == mark:
-            parts.append([])
-        elif token.text == "::" and mark == ":" and before is not None and tokens[before].kind == "string":
-            parts += [[], []]
-        elif not token.is_blank:
-            parts[-1].append(token)
-        at += 1
-    return parts
-
-
 def _read_operands(tokens: list[Token]) -> list[Operand]:
     operands = []
-    for part in _split(tokens, 0, len(tokens), ","):
-        words = [token for token in part if not token.is_blank]
+    for words in split_at(tokens, 0, len(tokens), {",": 1}):
         if not words:
             continue
         if words[0].kind != "string" or words[1].text != "(":

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,13 +51,7 @@ def _run_in_private_root(layers: dict[str, Any], command: list[str]) -> int:
     first = os.fork()
     if first:
         return shell_status(os.waitpid(first, 0)[1])
-    contents = Contents(
-        readable=tuple(layers["readable"]),
-        writable=tuple(layers["writable"]),
-        devices=tuple(layers["devices"]),
-        temporary_bytes=layers["temporary_bytes"],
-    )
-    enter_private_root(contents, can_write_proc=layers["for_workers"])
+    enter_private_root(layers)
     if layers["for_workers"]:
         namespaces.drop_root()
     namespaces.drop_privileges()
@@ -97,27 +90,19 @@ OLD = "/.old"
 DEVICE_LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}  # below /proc/self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """Missing paths are skipped. `temporary_bytes` limits /tmp."""
-
-    readable: tuple[str, ...]
-    writable: tuple[str, ...]
-    devices: tuple[str, ...]
-    temporary_bytes: int
-
-
-def enter_private_root(contents: Contents, *, can_write_proc: bool) -> None:
-    """Pivot to the new root; keep the working folder if it exists there. Raises OSError."""
+def enter_private_root(layers: dict[str, Any]) -> None:
+    """Pivot to a new root with the layers' paths that exist; keep the working folder if it is among them. Raises
+    OSError.
+    """
     folder = os.getcwd()  # noqa: PTH109 - a text for chdir
     # Resolve links before pivoting: absolute ones would point into the new root afterwards.
-    sources = {path: os.path.realpath(path) for path in (*contents.readable, *contents.writable, *contents.devices)}
+    sources = {path: os.path.realpath(path) for path in (*layers["readable"], *layers["writable"], *layers["devices"])}
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("root", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
     os.mkdir(BASE + OLD)  # noqa: PTH102
     pivot_root(BASE, BASE + OLD)
     os.chdir("/")
-    _fill(contents, sources, can_write_proc=can_write_proc)
+    _fill(layers, sources)
     detach_mount(OLD)
     os.rmdir(OLD)  # noqa: PTH106
     set_mount_attributes("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, recursive=False)
@@ -125,9 +110,9 @@ def enter_private_root(contents: Contents, *, can_write_proc: bool) -> None:
         os.chdir(folder)
 
 
-def _fill(contents: Contents, sources: dict[str, str], *, can_write_proc: bool) -> None:
+def _fill(layers: dict[str, Any], sources: dict[str, str]) -> None:
     _make_folder("/tmp")
-    mount("tmp", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={contents.temporary_bytes}")
+    mount("tmp", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={layers['temporary_bytes']}")
     _make_folder("/dev/shm")
     # Mount a /proc of this PID namespace. Linux permits no new one if parts of the old one are masked.
     _make_folder("/proc")
@@ -135,13 +120,13 @@ def _fill(contents: Contents, sources: dict[str, str], *, can_write_proc: bool) 
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except PermissionError:
         mount(OLD + "/proc", "/proc", None, MS_BIND | MS_REC)
-    if not can_write_proc:
+    if not layers["for_workers"]:
         set_mount_attributes("/proc", MOUNT_ATTR_RDONLY, recursive=True)
-    for path in _outer_first(contents.readable):
+    for path in _outer_first(layers["readable"]):
         _bind(sources[path], path, attributes=MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID)
-    for path in contents.devices:
+    for path in layers["devices"]:
         _bind(sources[path], path, attributes=MOUNT_ATTR_NOSUID)
-    for path in contents.writable:
+    for path in layers["writable"]:
         _bind(sources[path], path, attributes=MOUNT_ATTR_NOSUID)
     for name, target in DEVICE_LINKS.items():
         os.symlink(f"/proc/self/{target}", f"/dev/{name}")  # noqa: PTH211

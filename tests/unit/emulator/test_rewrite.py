@@ -232,6 +232,7 @@ def test_a_launch_through_a_void_pointer_is_no_fault_of_the_program():
     ("assembly", "expected"),
     [
         ('asm volatile("mov.u32 %0, %%laneid;" : "=r"(r));', "current->lane"),
+        ('asm volatile("mov.u32 %0, %%laneid;" : "=r"(r) :: "memory");', "ptx::give(( r ), harness_o0)"),
         ('asm("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(a), "l"(p));', "ptx::copy("),
         ('asm volatile("bar.sync 1, 64;");', "wait_at_barrier(int(1), int(64)"),
         ('asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));', "__half::harness_from("),
