@@ -295,7 +295,11 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
                 self._functions += 1
                 self._approximated += 1.0 if not APPROXIMATED.isdisjoint(name.split("_")) else _weigh_digits(made[0])
             self._logarithms += not LOGARITHMS.isdisjoint(name.split("_"))
-            self._added += int(added * _weigh_squares(args[0])) if name in VARIANCES else added
+            self._added += (
+                int(added * _weigh_squares(split_groups(name, args)))
+                if name in VARIANCES and args[0].numel()
+                else added
+            )
             self._multiplied += added if multiplies else 0
 
     def _follow(self, name: str, places: set[int], made: list[torch.Tensor], *, is_view: bool) -> None:
@@ -350,10 +354,26 @@ def _count_added(operator: Any, name: str, read: list[torch.Tensor], made: list[
     return reduced if name in REDUCING else max(*(max(one.shape, default=1) for one in read), reduced)
 
 
-def _weigh_squares(values: torch.Tensor) -> float:
+def split_groups(name: str, args: Sequence[Any]) -> torch.Tensor:
+    """Return the values of which an operator of `VARIANCES` computes variances, a row for each."""
+    values: torch.Tensor = args[0].detach()
+    if name == "native_group_norm":
+        return values.reshape(values.shape[0] * args[6], -1)
+    if name == "native_layer_norm":
+        return values.reshape(-1, math.prod(args[1]))
+    if "batch_norm" in name:
+        return values.transpose(0, 1).reshape(values.shape[1], -1)
+    chosen = args[1] if len(args) > 1 and isinstance(args[1], list | tuple) else ()
+    dims = [dim % values.dim() for dim in chosen or range(values.dim())]
+    others = [dim for dim in range(values.dim()) if dim not in dims]
+    return values.permute(*others, *dims).reshape(-1, math.prod(values.shape[dim] for dim in dims))
+
+
+def _weigh_squares(groups: torch.Tensor) -> float:
     """Return how many times as many terms err as much as a sum of squares whose mean is then subtracted."""
-    deviation, mean = map(float, torch.std_mean(values.detach(), correction=0))
-    return (1 + min(abs(mean) / deviation, FARTHEST) ** 2) ** 2 if deviation > 0 else 1.0
+    deviations, means = torch.std_mean(groups, dim=1, correction=0)
+    far = (means.abs() / deviations)[deviations > 0].double().clamp(max=FARTHEST)
+    return float(((1 + far**2) ** 2).mean()) if far.numel() else 1.0
 
 
 def _weigh_digits(values: torch.Tensor) -> float:

@@ -8,7 +8,7 @@ float32). The reference's error thus fits candidates whose kernels are emulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any
@@ -29,6 +29,15 @@ FACTORS = {  # positions of the arguments that are multiplied
     "convolution": (0, 1),
     "_scaled_dot_product_flash_attention_for_cpu": (0, 1, 2),
 }
+NORMS = {  # positions of their biases
+    "native_layer_norm": 3,
+    "native_group_norm": 2,
+    "native_batch_norm": 2,
+    "_native_batch_norm_legit": 2,
+    "_batch_norm_with_update": 2,
+    "cudnn_batch_norm": 2,
+}
+EPS, SQUARE_ROUNDINGS = torch.finfo(torch.float32).eps, 2
 SCATTERED = frozenset(("index_add", "scatter_add", "scatter_reduce", "scatter", "index_put", "_index_put_impl"))
 NARROW = (torch.float16, torch.bfloat16)
 MOST_ADDED, MOST_TURNS = 1 << 20, 1 << 14  # values in all, and to one element
@@ -141,7 +150,9 @@ class _Widened(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 class RandomRoundings(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Moves each result of arithmetic by `roundings` (16 bits: one), up or down, as another form of the work may."""
+    """Moves each result of arithmetic by `roundings` (16 bits: one), up or down, as another form of the work may. A
+    variance moves as the difference of squares that it may be.
+    """
 
     def __init__(self, seed: int, roundings: int = 1) -> None:
         super().__init__()
@@ -150,7 +161,23 @@ class RandomRoundings(OperatorWatch):  # type: ignore[no-untyped-call]
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         is_exact = operator.is_view or name_operator(operator).removesuffix("_") in EXACT
         if not is_exact and any(map(torch.is_floating_point, list_tensors(args))):
-            perturb(result, next(self._seeds), self._roundings)
+            seed = next(self._seeds)
+            perturb(result, seed, self._roundings)
+            if name_operator(operator) in NORMS and result[1].numel():
+                _move_statistics(name_operator(operator), args, result, (-1) ** seed)
+
+
+def _move_statistics(name: str, args: Sequence[Any], result: Sequence[Tensor], sign: int) -> None:
+    """Move means and variances of a normalisation by `SQUARE_ROUNDINGS` of the mean and of the mean square."""
+    normalised, means, inverse_deviations = result[:3]
+    far = means * inverse_deviations
+    bias = 0.0 if args[NORMS[name]] is None else args[NORMS[name]]
+    if name != "native_layer_norm":
+        channels, others = normalised.shape[1], (1,) * (normalised.dim() - 2)
+        far = far.repeat_interleave(channels // far.shape[-1], dim=-1).reshape(-1, channels, *others)
+        bias = bias.reshape(channels, *others) if isinstance(bias, Tensor) else bias
+    moved_by = sign * SQUARE_ROUNDINGS * EPS
+    normalised.sub_(bias).mul_(1 + far**2 * (moved_by / 2)).add_(bias + far * moved_by)
 
 
 class LargestResult(OperatorWatch):  # type: ignore[no-untyped-call]

@@ -88,7 +88,6 @@ class Scaled(DerivedKind):
         form = POWERS[self.find_variant(generator.initial_seed()) // self.whole_one_in]
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
-        has_varied_products = traits.has_weighted_variances and traits.use.terms.multiplied > 0
         largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
         for place, (tensor, contract) in enumerate(tensors):
             if not has_many_digits(tensor):
@@ -99,7 +98,7 @@ class Scaled(DerivedKind):
             most = highest if is_larger else lowest
             if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and (is_gradient or not is_larger)):
                 most = min(most, LEAST_OF_HALVES)
-            if (has_mixed_rows and tensor.dim() == 2) or (has_varied_products and not is_larger):
+            if (has_mixed_rows and tensor.dim() == 2) or (traits.has_varied_products and not is_larger):
                 most = min(most, LEAST_OF_MIXED)
             power = _draw_power(most, form, generator)
             if most == LEAST and form != "near" and draw(4, generator):

@@ -73,7 +73,7 @@ class Sparse(DerivedKind):
             chosen = alike if variant == TOGETHER and alike else [tensor]
             few, most = tensor.numel() // LARGEST_SHARE, SMALLEST_POWER
             if traits.has_weighted_variances:
-                most = SMALLEST_OF_VARIANCES
+                most = 0 if traits.has_varied_products else SMALLEST_OF_VARIANCES  # biases are equal terms
             elif not draw(FEWEST_ONE_IN, generator):
                 few, most = FEW, FEW.bit_length() - 1
             elif not traits.has_state:

@@ -56,6 +56,10 @@ class InputTraits:
         return self.has_state and self.use.has(VARIANCES)
 
     @property
+    def has_varied_products(self) -> bool:
+        return self.has_weighted_variances and self.use.terms.multiplied > 0
+
+    @property
     def has_intermediate(self) -> bool:
         """True if arithmetic follows arithmetic: its roundings change outputs as those of inputs do not."""
         return self.use.terms.operators > 1

@@ -307,6 +307,30 @@ def test_a_whole_number_may_be_the_next_one_where_a_rounding_decides(returned):
     assert outcome is Outcome.WRONG_VALUE
 
 
+def add_in_order(rows: Tensor) -> Tensor:
+    total = torch.zeros(len(rows))
+    for column in rows.T.contiguous():
+        total += column
+    return total
+
+
+@pytest.mark.parametrize(
+    ("expression", "rows"),
+    [("F.group_norm(torch.sigmoid(x + 1), 2)", 8), ("F.layer_norm(torch.sigmoid(x + 1), x.shape[1:])", 4)],
+)
+def test_variances_far_from_zero_may_be_differences_of_squares(expression, rows):
+    reference = make_reference(expression, "torch.randn(4, 8, 2000) / 4")
+    (x,) = reference.make_inputs(3)
+    values, truth = torch.sigmoid(x + 1).reshape(rows, -1), reference.truth_of([x])
+    refine = partial(refine_truth, reference, inputs=[x])
+    mean, square = (add_in_order(one) / values.shape[1] for one in (values, values * values))
+    deviation = (square - mean * mean + 1e-5).sqrt()
+    for wrong_by, expected in ((1.0, None), (1.02, Outcome.WRONG_VALUE)):
+        found = ((values - mean[:, None]) / (deviation[:, None] * wrong_by)).reshape(x.shape)
+        assert reference.compare(truth, flatten_outputs(found), "")[0] is Outcome.WRONG_VALUE
+        assert compare_refined(reference, truth, flatten_outputs(found), "", kind=GIVEN, refine=refine)[0] is expected
+
+
 def test_values_that_are_equal_by_chance_have_any_order():
     reference = make_reference("torch.topk(x, 20, dim=1)[1]", "torch.randn(32, 500)")
     (x,) = reference.make_inputs(3)
