@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import harness
 from harness.domain import HarnessError, Problem, ProblemError, ReferenceStopped, WorkloadName
+from harness.protocol.descriptors import make_sealed_memory
 from harness.protocol.process_tree import name_signal
 
 DEFAULT_LIMIT_S = 600.0
@@ -153,10 +154,7 @@ class WatchedProcess:
         output: int | None = None,
     ) -> None:
         """`wrap` puts the command into a sandbox; the descriptor `output` defaults to this process's error output."""
-        descriptor = os.memfd_create("steps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(descriptor, MEMORY_BYTES)
-        # Reading beyond the end of a file that was cut would end this process.
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        descriptor = make_sealed_memory("steps", MEMORY_BYTES)
         self._steps = mmap.mmap(descriptor, MEMORY_BYTES)
         self._line, theirs = Pipe()
         passed = (theirs.fileno(), descriptor)

@@ -6,10 +6,8 @@ has its request's kind, unless it is a `WorkerReply`.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import mmap
-import os
 import re
 import select
 import socket
@@ -22,6 +20,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
+from harness.protocol.descriptors import closing_on_error, make_sealed_memory
 from harness.protocol.tensor_layout import MOST_WORDS
 
 PROGRAM_FILE = "candidate.py"  # of a worker's program, in its scratch folder
@@ -138,7 +137,7 @@ class Channel:
         """
         patience = _Patience(None if timeout_s is None else time.monotonic() + timeout_s, while_waiting)
         header, descriptors = self._read_header(patience)
-        try:
+        with closing_on_error(descriptors):
             length, announced = _HEADER.unpack(header)
             if length > self._max_body_bytes:
                 raise WireError(f"a message of {length} bytes exceeds the limit of {self._max_body_bytes}")
@@ -148,10 +147,6 @@ class Channel:
             if on_arrival is not None:
                 on_arrival()
             return _parse(body), descriptors
-        except BaseException:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise
 
     def send_signal(self, signal: bytes, *, timeout_s: float | None = None) -> None:
         """Send one byte outside any frame. Raises WorkerLost or WorkerTimeout."""
@@ -185,14 +180,10 @@ class Channel:
     def _read_header(self, patience: _Patience) -> tuple[bytes, list[int]]:
         read = partial(socket.recv_fds, self._socket, _HEADER.size, MAX_DESCRIPTORS)
         data, descriptors, _, _ = self._take(read, patience)
-        try:
+        with closing_on_error(descriptors):
             if not data:
                 raise WorkerLost("the other end closed the connection")
             return data + self._read(_HEADER.size - len(data), patience), list(descriptors)
-        except BaseException:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise
 
     def _read(self, length: int, patience: _Patience) -> bytes:
         parts = []
@@ -337,8 +328,4 @@ class Doorbell:
 
 
 def make_doorbell() -> int:
-    """Seal the size, since an access beyond a shrunk file would kill the process."""
-    descriptor = os.memfd_create("harness-doorbell", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, SIZE_BYTES)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    return descriptor
+    return make_sealed_memory("harness-doorbell", SIZE_BYTES)

@@ -26,6 +26,7 @@ from harness.domain.evaluation import MAX_MESSAGE
 from harness.domain.options import TimeLimits
 from harness.domain.records import make_value
 from harness.protocol.channel import BUILT, WorkerReply, WorkerRequest
+from harness.protocol.descriptors import close_all
 from harness.protocol.process_tree import name_signal
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.worker_process import WorkerProcess
@@ -163,8 +164,7 @@ class Exchange:
         answer, descriptors = self._worker.line.receive(
             timeout_s=timeout_s, while_waiting=self.watch_memory, on_arrival=on_arrival
         )
-        for descriptor in descriptors:
-            os.close(descriptor)
+        close_all(descriptors)
         self._has_called |= answer["kind"] == WorkerReply.CALLED
         return answer
 

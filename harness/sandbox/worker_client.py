@@ -27,6 +27,7 @@ from harness.protocol import (
     storage_bytes,
 )
 from harness.protocol.channel import Mode, WorkerReply, WorkerRequest
+from harness.protocol.descriptors import closing_on_error
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided, take_values
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange, explain_failure, require_kind
@@ -397,16 +398,6 @@ def _read_us(time_ns: object, least_ns: int = 0) -> float:
     if type(time_ns) is not int or not least_ns <= time_ns < MAX_REPORTED_NS:
         raise CandidateFailure.of_protocol("an answer has an invalid time")
     return time_ns / 1e3
-
-
-@contextmanager
-def closing_on_error(descriptors: Sequence[int]) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        for descriptor in descriptors:
-            os.close(descriptor)
-        raise
 
 
 def _call_fields(placed: PlacedInputs) -> dict[str, Any]:

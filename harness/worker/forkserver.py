@@ -18,6 +18,7 @@ from typing import Any
 from harness.domain import WorkerLost
 from harness.protocol import Channel
 from harness.protocol.channel import ForkserverRequest
+from harness.protocol.descriptors import close_all
 from harness.protocol.process_tree import find_tree, state_of, threads_of
 from harness.worker.compiled_files import preload_compilers
 from harness.worker.init_process import run_sandboxed
@@ -111,8 +112,7 @@ def _answer_spawn(evaluator: Channel, message: dict[str, Any], descriptors: list
     pid = os.fork()
     if pid == 0:
         _start(evaluator, message, *descriptors)
-    for descriptor in descriptors:
-        os.close(descriptor)
+    close_all(descriptors)
     children.add(pid)
     evaluator.send({"kind": ForkserverRequest.SPAWN, "pid": pid})
 

@@ -23,6 +23,7 @@ from harness.construction.weights import ConstantWeights, DrawOnDevice, run_with
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.channel import PROGRAM_FILE, Doorbell, WorkerReply
+from harness.protocol.descriptors import close_all
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -61,8 +62,7 @@ def run_worker(evaluator: Channel, *, scratch: str, level: str) -> None:
         answer = _answer(worker, message, descriptors)
         shared = answer.pop("descriptors", ())
         evaluator.send(answer, shared)
-        for descriptor in shared:
-            os.close(descriptor)
+        close_all(shared)
 
 
 def _answer(worker: "Worker", message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:

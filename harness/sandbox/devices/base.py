@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 from abc import ABC, abstractmethod
@@ -15,6 +14,7 @@ from harness.domain import DeviceError
 from harness.hardware.gpus import GpuModel
 from harness.hardware.host import available_memory_bytes
 from harness.protocol import TensorSpec, device_memory, storage_bytes
+from harness.protocol.descriptors import closing_on_error, make_sealed_memory
 from harness.sandbox.memory_limits import Room
 
 if TYPE_CHECKING:
@@ -71,17 +71,10 @@ class HostArena(SharedArena):
         if self.size_bytes > free_bytes:
             raise DeviceError(f"{self.size_bytes} bytes of shared memory are needed, but only {free_bytes} are free")
         try:
-            self.descriptor = os.memfd_create("harness-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        except OSError as error:
-            raise DeviceError(f"cannot create shared memory: {error}") from error
-        try:
-            os.ftruncate(self.descriptor, self.size_bytes)
-            self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
-            # Seal the size: if a worker shrank the file, the evaluator would crash.
-            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+            self.descriptor = make_sealed_memory("harness-arena", self.size_bytes)
+            with closing_on_error([self.descriptor]):
+                self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
         except (OSError, ValueError) as error:
-            os.close(self.descriptor)
             raise DeviceError(f"cannot map {self.size_bytes} bytes of shared memory: {error}") from error
 
     def _view_bytes(self, offset: int, size_bytes: int) -> torch.Tensor:

@@ -5,7 +5,6 @@ it. Code of a candidate shares their address space: another clock bounds times, 
 from __future__ import annotations
 
 import math
-import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from torch import Tensor
 from harness.domain import CandidateFailure, DeviceError, Outcome, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import ITEM_BYTES, TensorSpec, storage_bytes
 from harness.protocol.channel import MAX_DESCRIPTORS, WorkerRequest
+from harness.protocol.descriptors import close_all
 from harness.protocol.device_memory import FIRST_ADDRESS, NO_FUNCTION, RANGE_BYTES
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
@@ -126,8 +126,7 @@ class Recording:
 
     def close(self) -> None:
         self.pages.close()
-        for descriptor in self.descriptors:
-            os.close(descriptor)
+        close_all(self.descriptors)
 
     def _has_inputs(self, placed: PlacedInputs) -> bool:
         pairs = zip(self._view_inputs(), placed.tensors, strict=True)
@@ -209,8 +208,7 @@ def make_recording(
     except BaseException as error:
         if isinstance(error, NotReplayable):
             error.functions = list_readable(*descriptors) if len(descriptors) == 2 else []
-        for descriptor in descriptors:
-            os.close(descriptor)
+        close_all(descriptors)
         raise
     return Recording(
         descriptors=(descriptors[0], descriptors[1]),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from harness.domain import DeviceError
 from harness.protocol import TensorSpec, device_memory
+from harness.protocol.descriptors import close_all, closing_on_error
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 from harness.sandbox.devices import Device
 
@@ -69,8 +70,7 @@ class WorkerMemory:
         except DeviceError:
             return None
         finally:
-            for _, _, descriptor in pages:
-                os.close(descriptor)
+            close_all(descriptor for _, _, descriptor in pages)
         return self.locate(address, size_bytes)
 
     def forget(self) -> None:
@@ -166,7 +166,7 @@ class WorkerPages:
 def export_pages(addresses: Iterable[int], fetch: Callable[[int], list[Page]], shared: Page) -> tuple[list[Page], bool]:
     pages, covered = [shared], 0
     start, end = shared[0], shared[0] + shared[1]
-    try:
+    with closing_on_error(descriptor for _, _, descriptor in pages):
         for address in sorted(addresses):
             if start <= address < end or address < covered:
                 continue
@@ -179,8 +179,4 @@ def export_pages(addresses: Iterable[int], fetch: Callable[[int], list[Page]], s
                     os.close(page[2])
                 else:
                     pages.append(page)
-    except BaseException:
-        for _, _, descriptor in pages:
-            os.close(descriptor)
-        raise
     return pages, True

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from harness.protocol.descriptors import close_all, closing_on_error
 from harness.protocol.device_memory import FIRST_ADDRESS, RANGE_BYTES
 
 _DEVICE, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 3
@@ -170,8 +171,7 @@ class CallRecorder:
         descriptors: list[int] = []
         for _ in range(MOST_RECORDINGS):
             result = None  # its memory is free for the next one
-            for descriptor in descriptors:
-                os.close(descriptor)
+            close_all(descriptors)
             reset()
             result, descriptors = self._record_once(call)
             recording = json.loads(_read(descriptors[0]))
@@ -185,17 +185,13 @@ class CallRecorder:
     def _record_once(self, call: Callable[[], Any]) -> tuple[Any, list[int]]:
         descriptors = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("recording", "recorded-bytes")]
         self._library.harness_begin_recording()
-        try:
+        with closing_on_error(descriptors):
             try:
                 result = call()
             finally:
                 failed = self._library.harness_end_recording(*descriptors, self._private)
             if failed:
                 raise NotRecordable("the recording could not be written")
-        except BaseException:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise
         return result, descriptors
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from harness.protocol.descriptors import close_all
 from harness.protocol.device_memory import MOST_RECORDING_BYTES
 from harness.worker.recorder.code_images import Function, Images
 from harness.worker.recorder.device_spans import DeviceSpans, require_portable
@@ -306,8 +307,7 @@ class ReplayServer:
         if os.fstat(recording).st_size > MOST_RECORDING_BYTES:
             raise DriverError("the recording is too large")
         contents = [os.pread(descriptor, os.fstat(descriptor).st_size, 0) for descriptor in (recording, blob)]
-        for descriptor in (recording, blob):
-            os.close(descriptor)
+        close_all((recording, blob))
         self._recorded = RecordedGraph(json.loads(contents[0]), contents[1], self._driver)
         self._graphs["call"] = self._recorded.graph
 
