@@ -89,7 +89,7 @@ $(VENV)/.rl-installed: Makefile $(STAMP)
 
 # pip writes bytecode with one core, for two minutes; this writes it with all. Sandboxed processes cannot write it. What they
 # never import is left to the processes that do.
-NOT_COMPILED := tests?|torch/testing|ray|openai|sklearn|matplotlib|fontTools|debugpy|mypyc?|pip
+NOT_COMPILED := tests?|torch/testing|ray|mlflow|databricks|openai|sklearn|wandb|matplotlib|fontTools|debugpy|mypyc?|pip
 
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -19,6 +19,7 @@ from harness.cli.progress import show_steps
 from harness.domain import EMULATED, FILE_RUN, Evaluation, Finding, Language, Outcome, UsageError
 from harness.pipeline.options import EVERY_TASK, EvaluateOptions, Selection
 from harness.problems.workloads import describe_lacking_workload
+from harness.report.terminal.sources import CompilerText
 from harness.report.terminal.tables import (
     NARROW,
     choose_columns,
@@ -315,10 +316,10 @@ def _print_reason(stored: StoredEvaluation, source: str) -> None:
         print_rich(style_text(state_verdict(evaluation)))
     causes = _list_causes(evaluation)
     for cause in causes:
-        print_rich(style_text(cause.message))
+        print_rich(CompilerText(cause.message))
         _print_lines(source, [cause])
     if evaluation.message:
-        print_rich(style_text(f"{evaluation.outcome}: {evaluation.message}"))
+        print_rich(CompilerText(f"{evaluation.outcome}: {evaluation.message}"))
         quoted = [one for one in evaluation.findings if one.message in evaluation.message]
         _print_lines(source, [*quoted, *(one for one in evaluation.findings if one.severity == "fatal")])
     for severity in ("warning", "note"):

@@ -122,12 +122,15 @@ def _print_summary(path: Path, page: ReportPage, *, as_json: bool) -> None:
 def export(
     target: Annotated[
         Path,
-        typer.Argument(metavar="TARGET", help="Output folder; for problems also a .parquet file."),
+        typer.Argument(
+            metavar="TARGET",
+            help="Output folder; for problems also a .parquet file; wandb: project; mlflow: experiment.",
+        ),
     ],
     *,
     other_format: Annotated[
-        Literal["kernelbench", "flashinfer-bench", "harbor"],
-        typer.Option("--format", help="The other format."),
+        Literal["kernelbench", "flashinfer-bench", "harbor", "wandb", "mlflow"],
+        typer.Option("--format", help="The other format, or a tracker of experiments."),
     ],
     only_suite: Annotated[
         list[str] | None,
@@ -150,22 +153,30 @@ def export(
     stored: Annotated[StoredPanel, Only("results_dir")],
     paths: RunFolders,
 ) -> None:
-    """Export problems, or a run.
+    """Export problems, or a run, also to Weights & Biases or MLflow.
 
     A run's results are those measured here; those reported with an imported run are exported if it was not evaluated.
 
     Example: harness export --format kernelbench --run my-run exported
 
     Tasks for agents: harness export --format harbor --suite core tasks
+
+    A table and the report: harness export --format wandb --run my-run PROJECT
     """
     from harness.formats.definitions.traces import export_traces
     from harness.formats.kernelbench.export import count_left_out, export_problems, export_run
+    from harness.report.export.table_files import export_to_tracker
 
     if bool(only_suite) == bool(only_run):
         raise UsageError("export either problems, with --suite NAME, or a run, with --run NAME")
     folders = {suite: find_suite_folder(suite, paths.problems_dir) for suite in only_suite or ()}
     if other_format == "harbor":
         _export_harbor(folders, target, language, device, image)
+        return
+    if other_format in ("wandb", "mlflow"):
+        if only_run is None:
+            raise UsageError(f"{other_format} takes results, not problems: name a run with --run")
+        typer.echo(export_to_tracker(other_format, str(target), only_run, stored.results_dir, paths.generated_dir))
         return
     if other_format == "flashinfer-bench":
         if only_run is None:

@@ -212,7 +212,7 @@ SUMMARIES = {
     "improve": "Ask the model again, with errors and times fed back.",
     "capture": "Profile a model and write its modules as problems.",
     "apply": "Put verified kernels into a captured model and measure it.",
-    "runs": "List runs, or remove one.",
+    "runs": "List runs, annotate or remove one.",
     "results": "List evaluations: filter, sort, group, choose columns.",
     "leaderboard": "Rank models by correctness, fast_p and mean speedup.",
     "show": "Explain one evaluation.",

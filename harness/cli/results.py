@@ -37,6 +37,8 @@ from harness.report.terminal.tables import (
 from harness.report.values import count, format_rate
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.queries import ResultFilter, check_columns
+from harness.store.run_files import RunNotes, read_notes, write_notes
+from harness.store.runs import find_run
 
 if TYPE_CHECKING:
     from harness.pipeline.listings import StoredRun
@@ -253,28 +255,64 @@ runs_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 @runs_app.callback(invoke_without_command=True)
 def show_runs(context: typer.Context) -> None:
-    """List runs, or remove one."""
+    """List runs, annotate or remove one."""
     list_by_default(context)
 
 
 @runs_app.command("list", cls=GroupedCommand)
 @expand_panels
-def list_runs(*, as_json: AsJson = False, folders: StoredPanel) -> None:
-    """List runs by date, with counts.
+def list_runs(
+    *,
+    tag: Annotated[str | None, typer.Option(metavar="WORD", help="Only runs with this tag.")] = None,
+    as_json: AsJson = False,
+    folders: StoredPanel,
+) -> None:
+    """List runs by date, with counts, notes and tags.
 
     The run `file` has the programs that were evaluated as files.
 
-    Example: harness runs list
+    Example: harness runs list --tag final
     """
     from harness.pipeline.listings import list_stored_runs
 
-    runs = list_stored_runs(folders.generated_dir, folders.results_dir)
+    stored = list_stored_runs(folders.generated_dir, folders.results_dir)
+    runs = [run for run in stored if tag is None or tag in run.tags]
     if as_json:
         print_records(*map(asdict, runs))
     elif runs:
         print_rich(_render_runs(runs))
+        _print_notes(runs)
+    elif stored:
+        known = sorted({one for run in stored for one in run.tags})
+        typer.echo(f"no run has the tag {tag!r}; tags: {', '.join(known) or 'none'}")
     else:
         typer.echo(f"no runs in {folders.generated_dir} and {folders.results_dir}")
+
+
+@runs_app.command("note", cls=GroupedCommand)
+@expand_panels
+def annotate(
+    name: Annotated[str, typer.Argument(metavar="RUN", help="Its exact name.", autocompletion=complete_run)],
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The new note; '' removes it.", show_default=False)
+    ] = None,
+    *,
+    tag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Add a tag. Repeatable.")] = None,
+    untag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Remove a tag. Repeatable.")] = None,
+    folders: Annotated[StoredPanel, Only("generated_dir")],
+) -> None:
+    """Give a run a note and tags, which `harness runs` shows.
+
+    Example: harness runs note my-run "before the new prompt" --tag baseline
+    """
+    run_dir = find_run(folders.generated_dir, name)
+    notes = read_notes(run_dir)
+    tags = dict.fromkeys((*notes.tags, *(tag or ())))
+    notes = RunNotes(
+        note=notes.note if text is None else text, tags=tuple(one for one in tags if one not in (untag or ()))
+    )
+    write_notes(run_dir, notes)
+    typer.echo(f"{name}: {notes}" if str(notes) else f"{name} has no note and no tags")
 
 
 @runs_app.command("rm", cls=GroupedCommand)
@@ -310,6 +348,12 @@ def _render_runs(runs: Sequence[StoredRun]) -> Table:
         name = style_text(run.name).append_text(about)
         table.add_row(name, *map(style_text, (run.created_at[:10], *counts)))
     return table
+
+
+def _print_notes(runs: Sequence[StoredRun]) -> None:
+    for run in runs:
+        if notes := str(RunNotes(note=run.note, tags=run.tags)):
+            print_rich(style_text(f"{run.name}: {notes}"))
 
 
 def _describe_model(run: StoredRun) -> str:

@@ -46,6 +46,9 @@ def show(
     whole_log: Annotated[bool, typer.Option("--log", help="The whole build log, not only its end.")] = False,
     all_blocks: Annotated[bool, typer.Option("--blocks", help="Every timed block, not only their summary.")] = False,
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write phases and timed calls for ui.perfetto.dev.")
+    ] = None,
     as_json: AsJson = False,
     folders: StoredPanel,
 ) -> None:
@@ -62,7 +65,12 @@ def show(
         stored = find_evaluation(store, evaluation)
         source = store.source(stored.evaluation.subject.candidate_digest)
         turns = _find_turns(store, stored, folders.generated_dir)
-    if as_json:
+    if trace is not None:
+        from harness.report.export.json_records import write_trace
+
+        write_trace(stored, trace)
+        typer.echo(f"{trace}: open it with https://ui.perfetto.dev", err=True)
+    elif as_json:
         _print_json(stored, source)
     elif only_source:
         _print_source(stored, source)

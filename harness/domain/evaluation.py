@@ -211,6 +211,7 @@ class Evaluation:
     started_at: str = ""
     duration_s: float = 0.0
     phases_s: tuple[tuple[str, float], ...] = field(default=())
+    spans_s: tuple[tuple[str, float, float], ...] = ()  # of the phases: name, begin since the evaluation's, duration
     roofline: RooflineBounds | None = None
     work: Work | None = None
     counters: CounterReport | None = None  # None: not asked for

@@ -93,6 +93,7 @@ class Work:
     - `other`: Python, launches
     - `without_custom`: effect on the outputs when extension functions do nothing
     - `launched`: None on a CPU
+    - `parts`: us of a profiled call by kernel, or on a CPU by operator, the longest first
     """
 
     custom: float
@@ -102,6 +103,7 @@ class Work:
     custom_kernels: tuple[str, ...] = ()
     without_custom: WithoutCustom = "not_tried"
     launched: LaunchedKernels | None = None
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

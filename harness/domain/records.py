@@ -11,9 +11,8 @@ Read = Callable[[Any], Any]
 
 
 def make_value(kind: Any, value: Any, *, checks: bool = False) -> Any:
-    """Objects become dataclasses, without fields that these lack, lists tuples, and strings members of an enumeration.
-    With `checks`, there is no such field, and other values have their declared types. Raises TypeError, ValueError, or
-    OverflowError for integers too large for a float.
+    """Objects become dataclasses, lists tuples, and strings members of an enumeration. With `checks`, other values must
+    have their declared types. Raises TypeError, ValueError, or OverflowError for integers too large for a float.
     """
     read = _find_reader(kind, checks)
     return value if read is None else read(value)
@@ -28,7 +27,7 @@ def _find_reader(kind: Any, checks: bool) -> Read | None:
         return partial(_read_one_of, NoneType in arguments, others, _find_reader(last, checks))
     if is_dataclass(kind):
         found = {name: _find_reader(hint, checks) for name, hint in get_type_hints(kind).items()}
-        return partial(_read_object, kind, found, checks)
+        return partial(_read_object, kind, {name: read for name, read in found.items() if read is not None})
     if origin is tuple:
         return partial(_read_list, [_find_reader(one, checks) for one in arguments if one is not ...], ... in arguments)
     if origin is dict:
@@ -43,14 +42,13 @@ def _read_one_of(may_be_none: bool, others: list[Any], read: Read | None, value:
     return value if is_known or read is None else read(value)
 
 
-def _read_object(kind: Any, reads: dict[str, Read | None], checks: bool, value: Any) -> Any:
+def _read_object(kind: Any, reads: dict[str, Read], value: Any) -> Any:
     if isinstance(value, kind):
         return value
-    given = _require(value, dict)
-    if checks and not given.keys() <= reads.keys():
-        raise TypeError(f"a {kind.__name__} has no {sorted(given.keys() - reads.keys())[0][:100]}")
-    known = ((name, given[name], read) for name, read in reads.items() if name in given)
-    return kind(**{name: part if read is None else read(part) for name, part, read in known})
+    made = dict(_require(value, dict))
+    for name in made.keys() & reads.keys():
+        made[name] = reads[name](made[name])
+    return kind(**made)
 
 
 def _read_list(reads: list[Read | None], is_repeated: bool, value: Any) -> Any:

@@ -63,6 +63,7 @@ class EvaluationRecord:
     further: tuple[BaselineResult, ...] = ()
     cases: list[CaseResult] = field(default_factory=list)
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    spans_s: list[tuple[str, float, float]] = field(default_factory=list)  # of phases, with begins of this machine
     sizes: str = ""  # of the reduced problem
     calls: tuple[tuple[str, str], ...] = ()  # unusual mode and seeding
     thrift: Thrift = "planned"  # another value after a failed allocation
@@ -75,7 +76,9 @@ class EvaluationRecord:
         try:
             yield
         finally:
-            self.phases_s[name] += time.monotonic() - began_s
+            spent_s = time.monotonic() - began_s
+            self.phases_s[name] += spent_s
+            self.spans_s.append((name, began_s, spent_s))
 
     def draw_seeds(self, case: str = "") -> Iterator[int]:
         source = random.Random(f"{self.seed} {case}" if case else self.seed)
@@ -94,6 +97,7 @@ class EvaluationRecord:
         note = f"evaluated again with less memory, since an allocation failed: {message[:300]}"
         return EvaluationRecord(
             seed=self.seed, began_s=self.began_s, started_at=self.started_at, phases_s=self.phases_s,
+            spans_s=self.spans_s,
             thrift="lean" if outcome is Outcome.OUT_OF_MEMORY else "least",
             findings=[Finding(check="memory", severity="note", message=note)],
         )  # fmt: skip
@@ -156,7 +160,8 @@ class EvaluationRecord:
         least = min(self.works or known, key=lambda one: one.custom if one.without_custom != "unchanged" else 0.0)
         whole = max(known, key=lambda one: len(one.custom_kernels))
         without_custom = whole.without_custom if least.without_custom == "not_tried" else least.without_custom
-        return replace(least, custom_kernels=whole.custom_kernels, without_custom=without_custom)
+        names, parts = whole.custom_kernels, least.parts or whole.parts
+        return replace(least, custom_kernels=names, without_custom=without_custom, parts=parts)
 
     def set_profile_aside(self) -> None:
         self.profiled, self.work = self.work, None
@@ -168,6 +173,7 @@ class EvaluationRecord:
         self.sizes, self.calls = other.sizes, other.calls
         for name, spent_s in other.phases_s.items():
             self.phases_s[name] += spent_s
+        self.spans_s += other.spans_s
 
     def add_result(self, result: StepResult, case: str = "") -> None:
         """Raises CandidateFailure if the step failed."""
@@ -269,6 +275,9 @@ class EvaluationRecord:
             started_at=self.started_at,
             duration_s=time.monotonic() - self.began_s,
             phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
+            spans_s=tuple(
+                (name, round(begin_s - self.began_s, 6), round(spent_s, 6)) for name, begin_s, spent_s in self.spans_s
+            ),
             roofline=self.roofline if timed else None,
             work=self.work or self._combine_works(),
             counters=self.counters if outcome is Outcome.CORRECT else None,

@@ -36,6 +36,7 @@ from harness.problems.watched_process import describe_inputs
 from harness.report.export.table_files import write_csvs
 from harness.store.columns import ResultRow
 from harness.store.results import ResultFilter, ResultStore
+from harness.store.run_files import RunNotes, read_notes
 from harness.store.runs import hold_run, list_keys, list_runs, locate_run, read_manifest
 from harness.syntax import parse_python
 
@@ -256,6 +257,8 @@ class StoredRun:
     answers: int
     evaluations: int
     correct: int
+    note: str = ""
+    tags: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -292,7 +295,7 @@ def remove_stored_run(run: StoredRun, generated_dir: Path, results_dir: Path) ->
 
 
 def _describe_run(name: str, generated_dir: Path, rows: list[ResultRow]) -> StoredRun:
-    manifest, error = _find_manifest(name, generated_dir)
+    manifest, notes, error = _read_files(name, generated_dir)
     started = [row.started_at for row in rows]
     return StoredRun(
         name=name,
@@ -304,15 +307,20 @@ def _describe_run(name: str, generated_dir: Path, rows: list[ResultRow]) -> Stor
         answers=0 if name == FILE_RUN else len(list_keys(locate_run(generated_dir, name))),
         evaluations=len(rows),
         correct=sum(row.outcome == Outcome.CORRECT for row in rows),
+        note=notes.note,
+        tags=notes.tags,
         error=error,
     )
 
 
-def _find_manifest(name: str, generated_dir: Path) -> tuple[RunManifest | None, str]:
-    """Return the manifest, and why it cannot be read."""
+def _read_files(name: str, generated_dir: Path) -> tuple[RunManifest | None, RunNotes, str]:
+    """Return the manifest, the notes, and why one of them is missing."""
+    manifest, notes = None, RunNotes()
     if name not in list_runs(generated_dir):
-        return None, ""
+        return manifest, notes, ""
     try:
-        return read_manifest(locate_run(generated_dir, name)), ""
+        manifest = read_manifest(locate_run(generated_dir, name))
+        notes = read_notes(locate_run(generated_dir, name))
     except StoreError as error:
-        return None, str(error)
+        return manifest, notes, str(error)
+    return manifest, notes, ""

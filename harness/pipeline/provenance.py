@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,10 @@ from harness.store.runs import CANDIDATE, locate_run, locate_sample
 if TYPE_CHECKING:
     from harness.executors.executor import Task
 
+LOG = logging.getLogger(__name__)
 NEAR_DUPLICATE, CONTAMINATED = "near_duplicate", "contaminated"
 _SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
+_MANY = 200  # fingerprints that take seconds
 
 
 class KnownSolutions:
@@ -46,6 +49,10 @@ class Provenance:
         self.store = store
         self._generated_dir = generated_dir
         self._known = KnownSolutions(known_solutions)
+        missing = store.list_without_fingerprint()
+        if len(missing) > _MANY:
+            LOG.warning("fingerprints of %d stored candidates are made, once", len(missing))
+        store.complete_fingerprints(missing)
 
     def record(self, evaluation: Evaluation, task: Task) -> StoredEvaluation:
         source = task.candidate.source if task.candidate else None

@@ -15,12 +15,13 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`path` lists the attributes from an Evaluation to the value, also in stored JSON.
+    """`path` lists the attributes from an Evaluation to the value, also in stored JSON (`older_path` with older names).
     `since` is the schema that added the column. `unit` is "x" for ratios ("x by clock" with the sign of the row's
     clock) and "%" for shares. `meaning` explains it to users.
     """
 
     path: str
+    older_path: str = ""
     since: int = 1
     unit: Literal["", "x", "x by clock", "%", "us"] = ""
     is_short: bool = False
@@ -101,15 +102,17 @@ class ResultRow(NamedTuple):
     own_share: float | None = _column(
         "work.custom",
         "share of a call's time in the candidate's own compiled code; on a GPU the smallest of all timed cases",
+        older_path="work.own",
         since=2,
         unit="%",
     )
     without_own: WithoutCustom | None = _column(
-        "work.without_custom", "effect on the outputs of disabling that code", since=2
+        "work.without_custom", "effect on the outputs of disabling that code", older_path="work.without_own", since=2
     )
     peak_fraction: float | None = _column(
         "roofline.peak_fraction",
         "share of the device's measured peak",
+        older_path="plausibility.peak_fraction",
         since=2,
         unit="%",
     )

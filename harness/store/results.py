@@ -46,7 +46,7 @@ _WHOLE = (
 # Python writes infinities, which are not JSON: records that SQLite cannot parse are returned whole.
 _EVIDENCE = (
     "e.id, e.problem_digest, d.environment, CASE WHEN json_valid(d.evaluation) "
-    "THEN json_extract(d.evaluation, '$.phases_s', '$.roofline') ELSE d.evaluation END "
+    "THEN json_extract(d.evaluation, '$.phases_s', '$.roofline', '$.plausibility') ELSE d.evaluation END "
     "FROM evaluations e JOIN details d ON d.evaluation_id = e.id"
 )
 _UNUSED = "NOT IN (SELECT candidate FROM evaluations)"
@@ -183,8 +183,24 @@ class ResultStore:
         rows = list(self._read(text, (PART, *values, FILE_RUN)))
         return ResultRow._make(rows[0]) if rows else None
 
+    def list_without_fingerprint(self) -> list[str]:
+        query = "SELECT digest FROM candidates WHERE digest NOT IN (SELECT candidate FROM fingerprints WHERE kind = ?)"
+        return [digest for (digest,) in self._read(query, (EXACT,))]
+
+    def complete_fingerprints(self, candidates: Sequence[str]) -> None:
+        """Use many transactions, since other processes write meanwhile. Skip damaged sources."""
+        for candidate in candidates:
+            try:
+                source = self.source(candidate) or ""
+            except StoreError:
+                source = ""
+            with self._transaction():
+                self._add_fingerprints(candidate, source)
+
     def programs(self) -> dict[str, str]:
-        """Map each candidate's digest to that without layout and comments."""
+        """Map each candidate's digest to that without layout and comments. Empty for files without fingerprints."""
+        if not list(self._read("SELECT 1 FROM main.sqlite_master WHERE name = 'fingerprints'", ())):
+            return {}
         return dict(self._read("SELECT candidate, value FROM fingerprints WHERE kind = ?", (EXACT,)))
 
     def _insert(self, evaluation: Evaluation, source: str | None) -> int:

@@ -1,13 +1,14 @@
-"""Reads and writes files of `generated/`, which survive a crash. Raises StoreError."""
+"""Reads and writes files of `generated/`, which survive a crash, with notes and tags. Raises StoreError."""
 
 import json
 import os
 from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
-from harness.domain.files import raising, read_json_record, replacing
+from harness.domain.files import raising, read_json_record, replace_text, replacing
 
 REMEDY = ". Earlier samples are complete; free disk space or correct the permissions, then run the same command again"
 
@@ -55,3 +56,34 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+NOTES = "notes.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNotes:
+    note: str = ""
+    tags: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        tags = f"[{', '.join(self.tags)}]" if self.tags else ""
+        return " ".join(filter(None, (tags, self.note)))
+
+
+def read_notes(run_dir: Path) -> RunNotes:
+    """Raises StoreError."""
+    path = run_dir / NOTES
+    remedy = "correct or remove it"
+    record = read_json_record(path, remedy) or {"note": "", "tags": ()}
+    try:
+        return RunNotes(note=str(record["note"]), tags=tuple(map(str, record["tags"])))
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{path} is damaged ({error!r}): {remedy}") from error
+
+
+def write_notes(run_dir: Path, notes: RunNotes) -> None:
+    """Raises StoreError."""
+    path = run_dir / NOTES
+    with raising(StoreError, f"write {path}"):
+        replace_text(path, json.dumps(asdict(notes), indent=1) + "\n")

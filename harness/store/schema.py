@@ -35,7 +35,8 @@ CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluation
 CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
 CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
 """
-# `kind`: "exact" or "part", as in harness.copies.
+# Derived from `candidates` and made again where it is missing, so it belongs to no schema version. `kind`: "exact" or
+# "part", as in harness.copies.
 _FINGERPRINTS = """
 CREATE TABLE IF NOT EXISTS fingerprints (
     value TEXT NOT NULL, kind TEXT NOT NULL, candidate TEXT NOT NULL, PRIMARY KEY (value, kind, candidate)
@@ -188,7 +189,7 @@ def _list_added(version: int) -> dict[str, Column]:
 
 def _read_json(column: Column) -> str:
     """Return SQL for a column that an older schema lacks. JSON with infinities, which SQLite refuses, gives NULL."""
-    value = f"(SELECT json_extract(d.evaluation, '$.{column.path}') FROM main.details d"
+    value = f"(SELECT json_extract(d.evaluation, '$.{column.older_path or column.path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return value if column.is_optional else f"coalesce({value}, '')"
 

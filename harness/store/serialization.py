@@ -10,12 +10,26 @@ from dataclasses import asdict, fields
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from harness.domain import Block, CaseResult, Evaluation, RooflineBounds, Subject
+from harness.domain import Block, CaseResult, Conditions, Evaluation, RooflineBounds, Subject
 from harness.domain.records import make_value
 from harness.store.columns import Value, make_row
 
+_CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
 _IDENTITY_FIELDS = tuple(field.name for field in fields(Subject) if field.name not in ("problem_digest", "dtype"))
+# Keys of records by an older harness.
+_RENAMED = {
+    f"{side}_{old}_us": f"{side}_{new}_us"
+    for side in ("baseline", "candidate")
+    for old, new in (("claim", "reported"), ("judge", "evaluator"))
+} | {
+    "confinement": "isolation",
+    "lane": "strategy",
+    "plausibility": "roofline",
+    "own": "custom",
+    "own_kernels": "custom_kernels",
+    "without_own": "without_custom",
+}
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
@@ -36,7 +50,7 @@ def encode_evaluation(evaluation: Evaluation) -> str:
 
 def decode_evaluation(text: str, *, environment: str, build_log: str, checks: bool = False) -> Evaluation:
     """Inverse of `encode_*`. For `checks` see `make_value`. Raises AttributeError, KeyError, TypeError, ValueError."""
-    record = json.loads(text)
+    record = json.loads(text, object_hook=_rename_keys)
     record["environment"] = json.loads(environment)
     if record["build"] is not None:
         record["build"]["log"] = build_log
@@ -57,13 +71,16 @@ class EvidenceRow(NamedTuple):
 
 
 def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str | None) -> EvidenceRow:
-    """Decode `[phases, roofline]` or a whole evaluation's JSON. Damaged records decode as empty."""
+    """Decode `[phases, roofline, its older name]` or a whole evaluation's JSON. Damaged records decode as empty."""
     try:
-        record = json.loads(text or "{}")
-        phases, roofline = (record.get("phases_s"), record.get("roofline")) if isinstance(record, dict) else record
+        record = json.loads(text or "{}", object_hook=_rename_keys)
+        if isinstance(record, dict):
+            record = [record.get("phases_s"), record.get("roofline")]
+        phases, *found = record
+        roofline = next(filter(None, found), None)
+        decoded = RooflineBounds(**roofline) if roofline else None
         pairs = make_value(tuple[tuple[str, float], ...], phases or [])
-        bounds = make_value(RooflineBounds | None, roofline)
-        return EvidenceRow(evaluation_id, problem_digest, environment, pairs, bounds)
+        return EvidenceRow(evaluation_id, problem_digest, environment, pairs, decoded)
     except (ValueError, TypeError):
         return EvidenceRow(evaluation_id, problem_digest, environment, (), None)
 
@@ -101,7 +118,14 @@ def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
+def _rename_keys(record: dict[str, Any]) -> dict[str, Any]:
+    return {_RENAMED.get(name, name): value for name, value in record.items()}
+
+
 def _restore_timing(record: dict[str, Any], *, checks: bool) -> None:
+    """Older versions stored more of blocks and conditions."""
     columns = {name: values for name, values in record["blocks"].items() if name in _BLOCK_FIELDS}
     rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
     record["blocks"] = [row if checks else Block(**row) for row in rows]
+    known = {name: value for name, value in (record.get("conditions") or {}).items() if name in _CONDITION_FIELDS}
+    record["conditions"] = known or None

@@ -7,9 +7,11 @@ nothing about speed. On a CPU, samples replace the shares that they report (`cod
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from harness.builder.symbols import demangle, list_functions, plain_signature
@@ -34,6 +36,7 @@ NOTHING = 0.001  # smaller shares count as zero
 MAX_ROWS, MOST_US = 1000, 1e15
 MAX_KERNELS = 50
 MOST_NAMED = 3
+PART_CHARACTERS = 200  # of the name of a kernel or an operator
 MAX_NAME = 400  # characters; the worker program truncates at half of that
 UNUSED = "candidate code does not run in the calls that count"
 AFTER_SAMPLES = "its calls take longer once it was stopped to look what executes"
@@ -364,8 +367,10 @@ def _share(
     has_libraries: bool = False,
 ) -> Work:
     spent_us: dict[Owner, float] = dict.fromkeys(("custom", "torch", "library", "other"), 0.0)
-    for owner, _, each_us in rows:
+    by_name: dict[str, float] = defaultdict(float)
+    for owner, name, each_us in rows:
         spent_us[owner] += each_us
+        by_name[name[:PART_CHARACTERS]] += each_us
     spent_us["other"] += max(total_us - sum(spent_us.values()), 0.0)
     if has_libraries:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
@@ -373,7 +378,10 @@ def _share(
     total_us = sum(spent_us.values())
     mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("custom", "torch", "library"))
     other = max(1.0 - mine - torch - library, 0.0)
-    return Work(custom=mine, torch=torch, library=library, other=other, launched=launched)
+    parts = sorted(by_name.items(), key=itemgetter(1), reverse=True)
+    return Work(
+        custom=mine, torch=torch, library=library, other=other, launched=launched, parts=tuple(parts[:MAX_KERNELS])
+    )
 
 
 def _count_kernels(rows: Sequence[tuple[Owner, str, float]]) -> LaunchedKernels | None:

@@ -1,15 +1,19 @@
-"""Converts evaluations and ranking to JSON Lines (`--json`). Keys are stable: only add."""
+"""Converts evaluations and ranking to JSON Lines (`--json`) or a Perfetto trace. Keys are stable: only add."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.leaderboard import LeaderboardRow
 from harness.analysis.side_by_side import Pair
-from harness.report.values import make_strict
+from harness.domain import Block, Evaluation, StoreError, Timing, Work
+from harness.domain.files import raising, replace_text
+from harness.report.values import make_printable, make_strict
+from harness.report.verdict_text import name_sample
 from harness.store.columns import ResultRow
 from harness.store.results import StoredEvaluation
 
@@ -93,3 +97,84 @@ def _record_pair(pair: Pair) -> dict[str, Any]:
 
 def dump_json(*records: Any) -> str:
     return "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
+
+
+Event = dict[str, Any]
+EVALUATION, CALLS, WORK = 1, 2, 3  # process ids
+
+
+def write_trace(stored: StoredEvaluation, path: Path) -> None:
+    """Raises StoreError if the file cannot be written."""
+    with raising(StoreError, f"write {path}"):
+        replace_text(path, dump_json(make_trace(stored)))
+
+
+def make_trace(stored: StoredEvaluation) -> Event:
+    """Times are in us. Calls follow each other without the time between them, which is not stored."""
+    evaluation = stored.evaluation
+    name = f"evaluation {stored.id}: {name_sample(evaluation.subject)}, {evaluation.outcome}"
+    events = [*_name_thread(EVALUATION, name, 1, "phases"), *_list_phases(evaluation)]
+    timings = [(case.name, case.timing) for case in evaluation.cases] or [("", evaluation.timing)]
+    begin_us = next((1e6 * begin_s for name, begin_s, _ in _list_spans(evaluation) if name == "timing"), 0.0)
+    for number, (case, timing) in enumerate(timings):
+        if timing is not None and timing.blocks:
+            events += _list_calls(case, timing, begin_us, number)
+    if evaluation.work is not None:
+        events += _list_work(evaluation.work)
+    about = {"hardware": evaluation.hardware, "device": evaluation.subject.device, "started": evaluation.started_at}
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": about}
+
+
+def _list_phases(evaluation: Evaluation) -> Iterator[Event]:
+    for name, begin_s, duration_s in _list_spans(evaluation):
+        yield _make_slice(name, 1e6 * begin_s, 1e6 * duration_s, (EVALUATION, 1))
+
+
+def _list_spans(evaluation: Evaluation) -> list[tuple[str, float, float]]:
+    """Phases that an older harness stored without a begin follow each other. Enclosing phases come first."""
+    spans, begin_s = list(evaluation.spans_s), 0.0
+    if not spans:
+        for name, duration_s in evaluation.phases_s:
+            spans.append((name, begin_s, duration_s))
+            begin_s += duration_s
+    return sorted(spans, key=lambda span: (span[1], -span[2]))
+
+
+def _list_calls(case: str, timing: Timing, begin_us: float, number: int) -> Iterator[Event]:
+    theirs, mine = 2 * number + 1, 2 * number + 2
+    suffix = f", case {case}" if case else ""
+    yield from _name_thread(CALLS, "timed calls", theirs, f"{timing.baseline}{suffix}")
+    yield from _name_thread(CALLS, "timed calls", mine, f"candidate{suffix}")
+    for at, (block, first_us, second_us) in enumerate(_lay_out(timing.blocks, begin_us), start=1):
+        for thread, name, start_us, end_us in (
+            (theirs, timing.baseline, first_us, second_us),
+            (mine, "candidate", second_us, second_us + block.candidate_reported_us),
+        ):
+            yield _make_slice(name, start_us, end_us - start_us, (CALLS, thread), pair=at, calls=block.calls)
+
+
+def _list_work(work: Work) -> Iterator[Event]:
+    """The parts follow each other, the longest first, since their order is not stored."""
+    yield from _name_thread(WORK, "one profiled call, as the worker reports it", 1, "kernels or operators")
+    begin_us = 0.0
+    for name, duration_us in work.parts:
+        yield _make_slice(make_printable(name), begin_us, duration_us, (WORK, 1))
+        begin_us += duration_us
+
+
+def _lay_out(blocks: Iterable[Block], begin_us: float) -> Iterator[tuple[Block, float, float]]:
+    """Yield each block with the begins of the baseline's call and of the candidate's."""
+    for block in blocks:
+        second_us = begin_us + block.baseline_reported_us
+        yield block, begin_us, second_us
+        begin_us = second_us + block.candidate_reported_us
+
+
+def _make_slice(name: str, begin_us: float, duration_us: float, place: tuple[int, int], **details: int) -> Event:
+    times = {"ts": round(begin_us, 3), "dur": round(max(duration_us, 0.0), 3)}
+    return {"ph": "X", "name": name, "cat": "harness", **times, "pid": place[0], "tid": place[1], "args": details}
+
+
+def _name_thread(process: int, process_name: str, thread: int, name: str) -> Iterator[Event]:
+    for kind, value in (("process_name", process_name), ("thread_name", name)):
+        yield {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": value}}

@@ -5,20 +5,23 @@ Column order is stable; new columns are appended. Parquet files need pyarrow, th
 
 import csv
 import fcntl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from harness.analysis.leaderboard import LeaderboardRow
 from harness.analysis.ranking import rank_stored
 from harness.analysis.samples import GroupKey
-from harness.domain import Outcome, StoreError, UsageError
+from harness.domain import Outcome, ProviderError, StoreError, UsageError
 from harness.domain.files import raising, replacing
 from harness.report.export.json_records import leaderboard_record
-from harness.report.values import make_cell, make_printable
-from harness.store.columns import COLUMNS, ResultRow
-from harness.store.results import ResultStore
+from harness.report.values import make_cell, make_printable, make_strict
+from harness.shipped import name_install
+from harness.store.columns import COLUMNS, ResultRow, Value
+from harness.store.results import ResultFilter, ResultStore
 
 EVALUATIONS_CSV = "evaluations.csv"
 LEADERBOARD_CSV = "leaderboard.csv"
@@ -111,3 +114,57 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
 def _read_column(rows: Sequence[ResultRow], name: str) -> list[str | float | None]:
     values = [getattr(row, name) for row in rows]
     return [make_printable(value) if isinstance(value, str) else value for value in values]
+
+
+Tracker = Literal["wandb", "mlflow"]
+TABLE = "evaluations"
+
+
+def export_to_tracker(tracker: Tracker, project: str, run: str, results_dir: Path, generated_dir: Path) -> str:
+    """Return the run's address. Raises UsageError, or ProviderError with the tracker's reason."""
+    from harness.report.html.page import ReportChoice, make_page
+
+    log: Callable[..., str] = {"wandb": _log_wandb, "mlflow": _log_mlflow}[tracker]
+    choice = ReportChoice(runs=(run,), where=ResultFilter(run=run), generated_dir=generated_dir)
+    with ResultStore.open(results_dir, read_only=True) as store, TemporaryDirectory() as folder:
+        report = Path(folder) / "report.html"
+        report.write_text(make_page(store, choice, now=datetime.now(UTC)).html, encoding="utf-8")
+        rows = list(store.rows(choice.where))
+        table = {name: [make_strict(getattr(row, name)) for row in rows] for name in COLUMNS}
+        counts = {"evaluations": len(rows), "correct": sum(row.outcome == Outcome.CORRECT for row in rows)}
+        try:
+            return log(project, run, table, counts, report)
+        except ModuleNotFoundError as error:
+            raise UsageError(f"--format {tracker} needs {error.name}: {name_install(tracker)}") from error
+
+
+def _log_wandb(project: str, run: str, table: dict[str, list[Value]], counts: dict[str, int], report: Path) -> str:
+    import wandb
+
+    try:
+        with wandb.init(project=project, name=run, job_type="harness") as tracked:
+            rows = [list(values) for values in zip(*table.values(), strict=True)]
+            tracked.log({TABLE: wandb.Table(columns=list(table), data=rows)})
+            artifact = wandb.Artifact(f"report-{tracked.id}", type="report")
+            artifact.add_file(str(report), name="report.html")
+            tracked.log_artifact(artifact)
+            tracked.summary.update(counts)
+            return tracked.url or str(Path(tracked.dir).parent)
+    except wandb.Error as error:
+        raise ProviderError(
+            f"Weights & Biases: {str(error).rstrip('.')}; WANDB_MODE=offline writes a local folder"
+        ) from error
+
+
+def _log_mlflow(project: str, run: str, table: dict[str, list[Value]], counts: dict[str, int], report: Path) -> str:
+    import mlflow
+
+    try:
+        mlflow.set_experiment(project)
+        with mlflow.start_run(run_name=run) as tracked:
+            mlflow.log_table(table, f"{TABLE}.json")
+            mlflow.log_artifact(str(report))
+            mlflow.log_metrics(counts)
+            return str(tracked.info.artifact_uri)
+    except mlflow.MlflowException as error:
+        raise ProviderError(f"MLflow: {error}; MLFLOW_TRACKING_URI names the server or a local database") from error

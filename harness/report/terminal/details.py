@@ -23,6 +23,7 @@ from harness.domain import (
 )
 from harness.report.terminal.sources import (
     NO_TURNS,
+    CompilerText,
     SampleTurns,
     drop_installed_frames,
     render_excerpt,
@@ -102,7 +103,7 @@ def render_log(log: str, *, whole: bool = True) -> RenderableType:
     errors, lines = shorten_log(log), len(log.splitlines())
     rest = lines - len(errors.splitlines())
     hint = [style_text(f"({rest:,} more lines; --log shows all)", "dim")] if rest > 0 else []
-    return Group(style_text(errors), *hint)
+    return Group(CompilerText(errors), *hint)
 
 
 def _sections(
@@ -159,7 +160,7 @@ def _render_finding(finding: Finding, style: str, lines: tuple[int, ...], *, is_
     if not finding.evidence:
         return head
     evidence = _cut_to_tail(drop_installed_frames(finding.evidence))
-    return Group(head, Padding(style_text(evidence, "dim"), (0, 0, 0, 4)))
+    return Group(head, Padding(CompilerText(evidence, "dim"), (0, 0, 0, 4)))
 
 
 def _correctness_parts(correctness: Correctness, reason: str) -> Iterator[RenderableType]:

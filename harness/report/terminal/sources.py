@@ -7,7 +7,7 @@ from difflib import unified_diff
 from itertools import accumulate, islice
 from operator import itemgetter
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.syntax import Syntax
 
 from harness.analysis.samples import list_best, result_of
@@ -55,9 +55,39 @@ def render_difference(before: str, after: str, *, turn: int) -> RenderableType:
     return Syntax(make_printable(text), "diff", word_wrap=True, background_color="default")
 
 
+_GUTTER = re.compile(r"\s*\d* \| ?")  # of g++; nvcc has none
+_CARET = re.compile(r"[\s\d|]*[~^][\s~^|]*")
 _FRAME = re.compile(r"  File \"([^\"\n]*)\"")
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3[^/]*/|/harness/(?:worker|protocol)/|<frozen ")
 _INDENTED = re.compile(r"    ")
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerText:
+    """Wraps text, but truncates a long quoted line and the carets below it alike."""
+
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in fit_carets(self.text.split("\n"), options.max_width):
+            yield style_text(line, self.style)
+
+
+def fit_carets(lines: list[str], width: int) -> list[str]:
+    fitted = list(lines)
+    for at in range(1, len(lines)):
+        if "^" in lines[at] and _CARET.fullmatch(lines[at]) and max(map(len, lines[at - 1 : at + 1])) > width:
+            fitted[at - 1 : at + 1] = _cut_alike(lines[at - 1], lines[at], width)
+    return fitted
+
+
+def _cut_alike(quoted: str, carets: str, width: int) -> tuple[str, str]:
+    match = _GUTTER.match(quoted)
+    gutter = match.end() if match else 0
+    room = width - gutter
+    begin = max(min(carets.index("^") - room // 2, len(quoted) - room), gutter)
+    return tuple(line[:gutter] + line[begin : begin + room] for line in (quoted, carets))  # type: ignore[return-value]
 
 
 def drop_installed_frames(traceback: str) -> str:

@@ -100,3 +100,23 @@ def test_a_run_that_is_being_generated_keeps_everything(two_runs, call_harness):
     assert done.returncode == 2
     assert "another process is generating run 'first'" in done.stderr
     assert count_rows(two_runs)[0] == 5
+
+
+def test_run_is_annotated_and_found_by_its_tag(two_runs, call_harness):
+    done = call_harness(["runs", "note", "first", "before the fix", "--tag", "final", "--tag", "h100"])
+    assert done.stdout == "first: [final, h100] before the fix\n"
+    call_harness(["runs", "note", "first", "--untag", "h100"])
+    (run,) = map(json.loads, call_harness(["runs", "list", "--tag", "final", "--json"]).stdout.splitlines())
+    assert (run["name"], run["note"], run["tags"]) == ("first", "before the fix", ["final"])
+    assert "first: [final] before the fix" in call_harness(["runs"]).stdout
+    assert call_harness(["runs", "list", "--tag", "fina"]).stdout == "no run has the tag 'fina'; tags: final\n"
+    assert call_harness(["runs", "note", "first", "", "--untag", "final"]).stdout == "first has no note and no tags\n"
+
+
+def test_notes_need_a_generated_run_and_may_be_damaged(two_runs, call_harness):
+    done = call_harness(["runs", "note", "firs", "x"])
+    assert (done.returncode, "did you mean first?" in done.stderr) == (2, True)
+    (two_runs / "generated" / "first" / "notes.json").write_text("[]")
+    runs = map(json.loads, call_harness(["runs", "list", "--json"]).stdout.splitlines())
+    assert {run["name"]: "notes.json is damaged" in run["error"] for run in runs}["first"]
+    assert call_harness(["runs", "note", "first", "x"]).returncode == 3

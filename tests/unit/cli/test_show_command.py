@@ -89,3 +89,9 @@ def test_show_names_and_marks_the_line_that_a_finding_points_at(run, tmp_path, e
     output = run("show", "1").stdout
     assert "it failed (line 2 of the candidate)" in output
     assert "❱ 2 os.system('x')" in output
+
+
+def test_show_writes_a_trace(run, stored, tmp_path):
+    outcome = run("show", "1", "--trace", "trace.json")
+    assert (outcome.stdout, "ui.perfetto.dev" in outcome.stderr) == ("", True)
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

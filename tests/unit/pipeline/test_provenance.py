@@ -1,5 +1,7 @@
 """Candidates that are copies of other models' or of known solutions carry a finding."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -9,7 +11,7 @@ from harness.domain.generation import Completion
 from harness.executors.executor import Origin, make_task
 from harness.pipeline.provenance import Provenance
 from harness.problems.discovery import find_problem
-from harness.store.results import ResultStore
+from harness.store.results import DATABASE_NAME, ResultStore
 from harness.store.runs import write_manifest, write_sample
 
 HEAD = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, a, b):\n"
@@ -117,6 +119,14 @@ def test_a_folder_without_programs_is_wrong_usage(store, tmp_path):
     for folder in (tmp_path / "missing", tmp_path):
         with pytest.raises(UsageError, match="known"):
             Provenance(store, generated_dir=tmp_path, known_solutions=folder)
+
+
+def test_candidates_of_an_older_harness_are_compared_too(submit, store, tmp_path):
+    submit("first", LONG)
+    with closing(sqlite3.connect(tmp_path / "results" / DATABASE_NAME)) as connection:
+        connection.execute("DELETE FROM fingerprints")
+        connection.commit()
+    assert [check for check, _, _ in submit("second", RENAMED)] == ["near_duplicate"]
 
 
 def test_programs_that_differ_in_layout_only_are_one_program(submit, store):

@@ -51,6 +51,19 @@ def test_an_older_file_shows_everything_it_holds(old_results, read_only):
     assert source == "class ModelNew: ...\n"
 
 
+def test_keys_of_older_records_are_read_by_their_present_names(old_results):
+    with ResultStore.open(old_results, read_only=True) as store:
+        evaluations = [one.evaluation for one in store.load_all(history=True)]
+        evidence = [one.roofline for one in store.evidence()]
+    evaluation = evaluations[3]
+    assert evaluation.roofline.peak_fraction == 0.5
+    assert (evaluation.work.custom, evaluation.work.custom_kernels) == (0.75, ("k",))
+    assert evaluation.isolation == "none"
+    assert evaluations[0].build.strategy == "plain"
+    assert evaluation.work.without_custom == "changed"
+    assert evidence == [None, None, None, evaluation.roofline]
+
+
 @pytest.mark.parametrize("read_only", [True, False])
 def test_the_clock_of_an_older_row_is_the_recorded_one_or_none(old_results, read_only):
     with closing(sqlite3.connect(old_results / DATABASE_NAME)) as connection, connection:

@@ -191,6 +191,7 @@ def test_gpu_kernels_are_counted_by_name_and_cpu_has_none():
     ]  # fmt: skip
     work = share_work(make_profile(kernels=kernels), CustomKernels(names=("mine", "never_launched")))
     assert work.launched == LaunchedKernels(custom=1, total=3, custom_us=25.0, total_us=76.0)
+    assert work.parts == (("nvjet_x", 50.0), ("mine(float*)", 25.0), ("Memset (Device)", 1.0))
     assert share_work(make_profile([("own::f", 50.0)]), CustomKernels(names=("f",))).launched is None
 
 
@@ -333,6 +334,7 @@ def test_the_device_time_of_a_recorded_call_is_shared():
     work = attribute(rows).work
     assert (work.custom, work.library, work.torch) == pytest.approx((0.6, 0.3, 0.1))
     assert (work.without_custom, work.custom_kernels) == ("changed", ("scale",))
+    assert work.parts[0] == ("scale(float*, float)", 60.0)
     decoy = attribute(rows, "unchanged", required=True)
     assert (decoy.outcome, decoy.findings[0].check) == ("rejected", "decoy_kernel")
     none = attribute(rows[1:], "unchanged", has_kernel=False, required=True)
