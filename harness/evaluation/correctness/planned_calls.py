@@ -23,9 +23,11 @@ from harness.evaluation.correctness.variations import find_nearby, make_other_we
 from harness.evaluation.memory_plan import TRIALS, MemoryPlan
 from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
-from harness.problems.inputs.traits import exchange_part, exchange_slices
+from harness.problems.inputs.traits import exchange_part, exchange_slices, list_exchangeable
 
-ALTERED_CALLS = 2  # of small problems
+# Pairs of calls of small problems; arguments that change in one. Others have one pair if they are fast and their inputs
+# at most as large.
+ALTERED_CALLS, ALTERED_ARGUMENTS, ALTERED_BYTES = 2, 4, 1 << 30
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
 PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
 
@@ -150,18 +152,22 @@ def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
 
 
 def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
-    """Differ from the inputs of the call before in few elements, or a part, of one argument, or in the order of its
-    elements: a candidate that keeps results for samples or sums of its inputs returns the earlier ones.
+    """Differ from the inputs of the call before in few elements, or a part, of one argument, each in turn, or in the
+    order of its elements: a candidate that keeps results for samples or sums of its inputs returns the earlier ones.
     """
     if may_be_rounded(maker.reference.traits) and maker.source.randrange(2):
         yield from _make_reordered(maker)
         return
     reference, before = maker.reference, maker.make_declared(GIVEN)
     yield before
-    seed = next(maker.seeds)
-    inputs = reference.make_inputs(before.seed)
-    if exchange_part(inputs, reference.make_inputs(seed), reference.traits, seed):
-        yield _expect_altered(reference, inputs, seed)
+    places = list_exchangeable(before.inputs, reference.traits)
+    changes: list[tuple[int, int]] = []
+    for place in maker.source.sample(places, min(len(places), ALTERED_ARGUMENTS)):
+        changes.append((place, next(maker.seeds)))
+        inputs = reference.make_inputs(before.seed)
+        for at, seed in changes:
+            exchange_part(inputs, reference.make_inputs(seed), at, seed)
+        yield _expect_altered(reference, inputs, changes[-1][1])
 
 
 def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
@@ -175,6 +181,12 @@ def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
 def _expect_altered(reference: Reference, inputs: tuple[Any, ...], seed: int, kind: InputKind = GIVEN) -> Exercise:
     expected = reference.expect(inputs, own_first=reference.compares_own_first)
     return Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected, kind=kind)
+
+
+def _count_altered(reference: Reference) -> int:
+    if reference.is_small:
+        return ALTERED_CALLS
+    return int(reference.need.inputs_bytes <= ALTERED_BYTES and reference.call_s <= SMALL_CALL_S)
 
 
 ALTERED = PlannedCalls("altered", _make_altered)
@@ -192,13 +204,14 @@ def plan_calls(
     changes_state: bool,
     source: random.Random,
     derived: Sequence[DerivedKind] = (),
+    altered: int = 0,
 ) -> tuple[PlannedCalls, ...]:
     """Begin with the problem's own inputs. Other kinds and repetitions follow in secret order, then other declared
     properties and a last repetition.
     """
     kinds = plan_kinds(problem, derived, is_small=is_small)
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
-    others += ([RERUN] * (RERUNS - 1) + [ALTERED] * ALTERED_CALLS) * is_small + [FRESH] * kinds.count(GIVEN)
+    others += [RERUN] * (RERUNS - 1) * is_small + [ALTERED] * altered + [FRESH] * kinds.count(GIVEN)
     source.shuffle(others)
     properties = _list_properties(problem, changes_state=changes_state)
     return (*[FRESH] * TRIALS, *others, *properties, RERUN)
@@ -247,6 +260,7 @@ class Exercises(CallMaker):
                 changes_state=changes_state,
                 source=self.source,
                 derived=derived,
+                altered=_count_altered(reference),
             )
         else:
             if reference.call_s > SMALL_CALL_S:

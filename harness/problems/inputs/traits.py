@@ -96,19 +96,16 @@ class InputTraits:
                     tensor.clamp_(contract.low, contract.high)  # type: ignore[arg-type]
 
 
-def exchange_part(inputs: Sequence[Any], others: Sequence[Any], traits: InputTraits, seed: int) -> bool:
-    """Write a part of one tensor of `others` to the same places of `inputs`, in place. Return False if none may change
-    element by element.
-    """
-    tensors = _list_elementwise(inputs, traits)
-    if not tensors:
-        return False
-    generator = torch.Generator(device=tensors[0][1].device).manual_seed(seed)
-    place, mine = tensors[draw(len(tensors), generator)]
-    theirs = list(list_leaves(others))[place].detach()
-    chosen = choose_part(mine, generator)
+def list_exchangeable(inputs: Sequence[Any], traits: InputTraits) -> list[int]:
+    """Return the places among the leaves of tensors that may change element by element."""
+    return [place for place, _ in _list_elementwise(inputs, traits)]
+
+
+def exchange_part(inputs: Sequence[Any], others: Sequence[Any], place: int, seed: int) -> None:
+    """Write a part of a tensor of `others` to the same places of `inputs`, in place."""
+    mine, theirs = (list(list_leaves(one))[place].detach() for one in (inputs, others))
+    chosen = choose_part(mine, torch.Generator(device=mine.device).manual_seed(seed))
     mine.copy_(torch.where(chosen, theirs, mine))
-    return True
 
 
 def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is_before: bool) -> bool:
