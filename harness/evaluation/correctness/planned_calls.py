@@ -25,9 +25,9 @@ from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind,
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices, list_exchangeable
 
-# Pairs of calls of small problems; arguments that change in one. Others have one pair if they are fast and their inputs
+# Rows of calls of small problems; arguments that change in one. Others have one row if they are fast and their inputs
 # at most as large.
-ALTERED_CALLS, ALTERED_ARGUMENTS, ALTERED_BYTES = 2, 4, 1 << 30
+ALTERED_CALLS, ALTERED_ARGUMENTS, ALTERED_BYTES = 3, 4, 1 << 30
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
 PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
 

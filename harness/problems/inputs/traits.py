@@ -102,9 +102,14 @@ def list_exchangeable(inputs: Sequence[Any], traits: InputTraits) -> list[int]:
 
 
 def exchange_part(inputs: Sequence[Any], others: Sequence[Any], place: int, seed: int) -> None:
-    """Write a part of a tensor of `others` to the same places of `inputs`, in place."""
+    """Write a part of a tensor of `others`, half of the time one element, to the same places of `inputs`, in place."""
     mine, theirs = (list(list_leaves(one))[place].detach() for one in (inputs, others))
-    chosen = choose_part(mine, torch.Generator(device=mine.device).manual_seed(seed))
+    generator = torch.Generator(device=mine.device).manual_seed(seed)
+    if draw(2, generator):
+        chosen = choose_part(mine, generator)
+    else:
+        chosen = torch.zeros(mine.shape, dtype=torch.bool, device=mine.device)
+        chosen.view(-1)[draw(mine.numel(), generator)] = True
     mine.copy_(torch.where(chosen, theirs, mine))
 
 
