@@ -23,7 +23,9 @@ chosen = 8
 def get_inputs():
     # No two logits of a token are nearly equal, so that there is one right order.
     ranks = torch.rand(tokens, experts).argsort(dim=-1) + 0.5 * torch.rand(tokens, experts)
-    return [(0.1 + 0.3 * torch.rand(tokens, 1)) * (ranks - experts * torch.rand(tokens, 1))]
+    # Few rows have another level, which changes no probability.
+    level = 200 * (torch.rand(tokens, 1) - 0.5) * (torch.rand(tokens, 1) < 0.1)
+    return [(0.1 + 0.3 * torch.rand(tokens, 1)) * (ranks - experts * torch.rand(tokens, 1)) + level]
 
 
 def get_init_inputs():

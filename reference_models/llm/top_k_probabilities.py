@@ -24,7 +24,9 @@ def get_inputs():
     # Logits of a row are apart from each other, so that there is one right set.
     ranks = torch.rand(batch_size, vocabulary).argsort(dim=-1).float()
     logits = (ranks + 0.5 * torch.rand(batch_size, vocabulary) - vocabulary) / 16
-    return [logits, 0.5 + torch.rand(batch_size)]
+    # Few rows have another level, which changes no probability.
+    level = 200 * (torch.rand(batch_size, 1) - 0.5) * (torch.rand(batch_size, 1) < 0.1)
+    return [logits + level, 0.5 + torch.rand(batch_size)]
 
 
 def get_init_inputs():

@@ -29,7 +29,9 @@ def get_inputs():
     slope = 0.05 + 0.1 * torch.rand(batch_size)
     count = torch.randint(1, most_kept + 1, (batch_size,))
     p = 1 - torch.exp(-slope * count) * (1 + torch.exp(slope)) / 2
-    return [-slope.unsqueeze(-1) * ranks, p]
+    # Few rows have another level, which changes no probability.
+    level = 200 * (torch.rand(batch_size, 1) - 0.5) * (torch.rand(batch_size, 1) < 0.1)
+    return [level - slope.unsqueeze(-1) * ranks, p]
 
 
 def get_init_inputs():
