@@ -185,8 +185,8 @@ class Terms:
 class OperatorUse:
     """`above_constants`: powers of two by which values exceed constants in sums and comparisons. With `fills_infinity`
     minus infinity stands for values that do not count, as in a mask. `raised`: places of the inputs that softmax, or a
-    maximum before exponentials, is applied to. `converted`, `restricted`: of those that values depend on which become
-    integers, or must be probabilities.
+    maximum before exponentials, is applied to. `converted`, `restricted`, `ordered`: of those that values depend on
+    which become integers, must be probabilities, or are ordered.
     """
 
     calls: frozenset[OperatorCall]
@@ -196,6 +196,7 @@ class OperatorUse:
     raised: frozenset[int] = frozenset()
     converted: frozenset[int] = frozenset()
     restricted: frozenset[int] = frozenset()
+    ordered: frozenset[int] = frozenset()
 
     def has(self, names: Collection[str], *, on_input: bool = False, follows_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -243,6 +244,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._raised: set[int] = set()
         self._converted: set[int] = set()
         self._restricted: set[int] = set()
+        self._ordered: set[int] = set()
         self._has_maximum: set[int] = set()
         self._calls: set[OperatorCall] = set()
         self._operators = self._functions = self._logarithms = self._added = self._multiplied = 0
@@ -263,7 +265,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         )
         has_exponentials = any(call.name.removesuffix("_") in EXPONENTIALS for call in self._calls)
         raised = self._raised | (self._has_maximum if has_exponentials else set())
-        limits = map(frozenset, (raised, self._converted, self._restricted))
+        limits = map(frozenset, (raised, self._converted, self._restricted, self._ordered))
         return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)), self._fills_infinity, *limits)
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
@@ -277,7 +279,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             on_input=any(memory_of(value) in self._places for value in args if isinstance(value, torch.Tensor)),
             converts_to_integers=converts,
             terms=_count_terms(args[0], result) if name in REDUCING and not has_products else 0,
-            dim=_find_dim(operator, args, kwargs) if name in ORDERING else None,
+            dim=find_dim(operator, args, kwargs) if name in ORDERING else None,
             is_narrow=any(one.element_size() == 1 and one.dtype is not torch.bool for one in made),
             follows_input=bool(places),
         )
@@ -315,6 +317,8 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         sources = frozenset(place for one in read for place in self._sources.get(memory_of(one), ()))
         self._converted |= sources if call.converts_to_integers else frozenset()
         self._restricted |= sources if call.overload in VALUE_RESTRICTED else frozenset()
+        if call.name.removesuffix("_") in ORDERING and read:
+            self._ordered |= self._sources.get(memory_of(read[0]), frozenset())
         results = set(map(memory_of, made))
         self._sources |= dict.fromkeys(results, sources)
         self._products = self._products | results if is_product else self._products - results
@@ -329,7 +333,11 @@ def _compare_constants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterato
     yield from (math.ceil(math.log2(largest / one)) for one in constants if 0 < one < largest < math.inf)
 
 
-def _find_dim(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+def names_dim(operator: Any) -> bool:
+    return any(one.name == "dim" for one in operator._schema.arguments)
+
+
+def find_dim(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     for place, one in enumerate(operator._schema.arguments):
         if one.name == "dim":
             found = args[place] if place < len(args) else kwargs.get("dim", one.default_value)

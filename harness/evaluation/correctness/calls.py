@@ -15,6 +15,7 @@ from torch import Tensor
 from harness.domain import CandidateFailure, Finding, Outcome, Problem, ProblemError
 from harness.evaluation.correctness.comparison import compare_leaves
 from harness.evaluation.correctness.leaf_comparison import LeafVerdict
+from harness.evaluation.correctness.precision import ReversedTies
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import OUTPUT_FORM, has_only_numbers, refuse_varying
 from harness.evaluation.correctness.truth import (
@@ -171,8 +172,9 @@ def compute_perturbed(
     *,
     state: Mapping[str, Tensor] | None = None,
 ) -> FlatOutputs | None:
-    """Run the reference from `state` on inputs moved by one rounding; return None if the kind does not need it, or if
-    the calm outputs are known. Copy the inputs if they are `made` already. Raises ProblemError.
+    """Run the reference from `state` on inputs moved by one rounding, or with equal ones ordered the other way; return
+    None if the kind does not need it, or if the calm outputs are known. Copy the inputs if they are `made` already.
+    Raises ProblemError.
 
     The outputs are in host memory if the memory plan has no space for them.
     """
@@ -180,8 +182,13 @@ def compute_perturbed(
         return None
     # a host takes long to draw gigabytes of roundings
     inputs = copy_tensors(made) if made else reference.make_device_inputs(seed, kind.name)
-    perturb(inputs, seed)
-    outputs = reference.run_on(inputs, None if state is None else dict(state))
+    given = None if state is None else dict(state)
+    if kind.take_variant(seed).has_ties:
+        with ReversedTies():
+            outputs = replace(reference, graphs=None).run_on(inputs, given)
+    else:
+        perturb(inputs, seed)
+        outputs = reference.run_on(inputs, given)
     is_kept = reference.compares_own_first or reference.computes_on is not None
     return outputs if is_kept else keep_on_host(outputs)
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from harness.problems.inputs.tensors import perturb
-from harness.problems.operators import EXACT, OperatorMode, OperatorWatch, name_operator
+from harness.problems.operators import EXACT, OperatorMode, OperatorWatch, find_dim, name_operator, names_dim
 from harness.tensors.values import list_tensors
 
 FACTORS = {  # positions of the arguments that are multiplied
@@ -38,6 +38,7 @@ NORMS = {  # positions of their biases
     "cudnn_batch_norm": 2,
 }
 EPS, SQUARE_ROUNDINGS = torch.finfo(torch.float32).eps, 2
+TAKING_PLACES = {"sort", "topk", "argmax", "argmin", "max", "min", "kthvalue", "median", "mode"}
 SCATTERED = frozenset(("index_add", "scatter_add", "scatter_reduce", "scatter", "index_put", "_index_put_impl"))
 NARROW = (torch.float16, torch.bfloat16)
 MOST_ADDED, MOST_TURNS = 1 << 20, 1 << 14  # values in all, and to one element
@@ -178,6 +179,20 @@ def _move_statistics(name: str, args: Sequence[Any], result: Sequence[Tensor], s
         bias = bias.reshape(channels, *others) if isinstance(bias, Tensor) else bias
     moved_by = sign * SQUARE_ROUNDINGS * EPS
     normalised.sub_(bias).mul_(1 + far**2 * (moved_by / 2)).add_(bias + far * moved_by)
+
+
+class ReversedTies(OperatorMode):  # type: ignore[no-untyped-call]
+    """Orders equal values the other way round."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if name_operator(func) not in TAKING_PLACES or not (names_dim(func) and args[0].dim()):
+            return func(*args, **kwargs)
+        dim = find_dim(func, args, kwargs)
+        dims = list(range(args[0].dim())) if dim is None else [dim]
+        result = func(args[0].flip(dims), *args[1:], **kwargs)
+        last = (args[0].numel() if dim is None else args[0].size(dim)) - 1
+        return last - result if isinstance(result, Tensor) else (result[0], last - result[1])
 
 
 class LargestResult(OperatorWatch):  # type: ignore[no-untyped-call]

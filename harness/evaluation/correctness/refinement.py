@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError
 from harness.evaluation.correctness.allowed_errors import (
+    ADDED,
     CHAIN,
     FURTHER_ROUNDINGS,
     MOVES,
@@ -55,9 +57,9 @@ def refine_truth(
     intermediate results do. At last exclude all outputs, if intermediate results exceed the range of float16, in which
     a legitimate program may compute. Each takes longer than the one before.
     """
-    truth = add_spread(reference, truth, inputs, state)
+    truth = add_spread(reference, truth, inputs, state, keeps_ties=kind.has_ties)
     yield truth
-    if reference.traits.has_intermediate:
+    if reference.traits.has_intermediate and not kind.has_ties:
         yield _add_spread_within(reference, truth, inputs, state)
     if isinstance(kind, DerivedKind) and reference.format_bits == 16 and _exceeds_float16(reference, inputs, state):
         yield replace(truth, leaves=tuple(replace(leaf, is_calm=False) for leaf in truth.leaves))
@@ -79,28 +81,43 @@ def _find_largest(reference: Reference, inputs: Sequence[Any], state: Mapping[st
 
 
 def add_spread(
-    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None = None
+    reference: Reference,
+    truth: Truth,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor] | None = None,
+    *,
+    keeps_ties: bool = False,
 ) -> Truth:
     """Add what a rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
-    for seed, roundings, least in MOVES:
-        if least and not reference.traits.keeps_all:
-            continue
+    for seed, roundings, least, takes in _list_moves(reference.traits):
         sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
         widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
-        takes = partial(_takes_spread, reference.traits, with_steps=not least)
-        move = partial(perturb, seed=seed, roundings=roundings, least=least)
+        move = partial(perturb, seed=seed, roundings=roundings, least=least, keeps_ties=keeps_ties)
         compute = partial(_compute_moved, reference, truth, inputs, state, move)
         truth = _widen_leaves(truth, compute, widen, takes)
-    if orders_inputs(reference.traits) and any(leaf.has_steps for leaf in truth.leaves):
+    if not keeps_ties and orders_inputs(reference.traits) and any(leaf.has_steps for leaf in truth.leaves):
         exchange = partial(_widen_spread, moved_by=0.0)
         for swaps in (False, True):  # of the few inputs that are equal by chance
             move = partial(separate_equal, swaps=swaps)
             compute = partial(_compute_moved, reference, truth, inputs, state, move)
             truth = _widen_leaves(truth, compute, exchange, attrgetter("has_steps"))
     return truth
+
+
+def _list_moves(traits: InputTraits) -> Iterator[tuple[int | None, int, float, Callable[[TruthLeaf], bool]]]:
+    """Yield `MOVES` with the outputs that they are for. Without products, steps move as far as sums explain."""
+    terms = traits.use.terms
+    most = sys.maxsize if terms.multiplied else max(math.ceil(ADDED * math.sqrt(terms.added)), 1)
+    for seed, roundings, least in MOVES:
+        if least and not traits.keeps_all:
+            continue
+        with_steps = not least and roundings <= most
+        yield seed, roundings, least, partial(_takes_spread, traits, with_steps=with_steps)
+        if not least and roundings > most:
+            yield seed, most, least, partial(_takes_spread, traits, with_others=False)
 
 
 def orders_inputs(traits: InputTraits) -> bool:
@@ -113,6 +130,8 @@ def _widen_leaves(
     widen: Callable[[TruthLeaf, TruthLeaf], TruthLeaf],
     takes: Callable[[TruthLeaf], bool],
 ) -> Truth:
+    if not any(map(takes, truth.leaves)):
+        return truth
     with suppress(ProblemError, torch.OutOfMemoryError):
         moved = compute()
         if moved.kind == truth.kind:
@@ -121,11 +140,13 @@ def _widen_leaves(
     return truth
 
 
-def _takes_spread(traits: InputTraits, leaf: TruthLeaf, *, with_steps: bool = True, within: bool = False) -> bool:
+def _takes_spread(
+    traits: InputTraits, leaf: TruthLeaf, *, with_steps: bool = True, with_others: bool = True, within: bool = False
+) -> bool:
     """A rounding may decide a step, or which of two results is larger, but not which of two inputs."""
     if leaf.has_steps:
         return with_steps and not orders_inputs(traits)
-    return leaf.reference.is_floating_point() and (not within or is_continuous(traits))
+    return with_others and leaf.reference.is_floating_point() and (not within or is_continuous(traits))
 
 
 def _add_spread_within(

@@ -23,12 +23,14 @@ from harness.problems.inputs.tensors import (
     exchange_few,
     find_marks,
     has_own_elements,
+    is_square,
+    mark_path,
     split_for_device,
     split_parts,
     take_sample,
     without_repeats,
 )
-from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.traits import InputTraits, list_alike, list_numbers, relate_numbers
 from harness.problems.operators import INTEGERS
 from harness.protocol import map_leaves
 
@@ -41,12 +43,16 @@ EXTREME_ONE_IN = 4  # changed integers
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 LEAST_SHARE = 0.75  # of equal elements
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
+RELATED = (1, 2)  # variants in which arguments may be copies of each other
+ISOTROPIC = ("symmetric", "positive_definite")
+LARGEST_ISOTROPIC = 16  # rows
 MASKS_OF = 4  # changes of zeros or ones alone: all but one of so many
 
 
 class General(DerivedKind):
     """Half of the changes are in a secret part only. Changes of whole inputs go to the limits: one index or one place
-    for most elements, and probabilities of zero.
+    for most elements, probabilities of zero, and multiples of the identity. In others one of two integer arguments
+    that may be the same is a shifted or reversed copy of the other.
     """
 
     name = "general"
@@ -55,7 +61,8 @@ class General(DerivedKind):
     is_combined = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return any(may_generalise(leaf, contract) for leaf, contract in traits.pair(inputs))
+        is_any = any(may_generalise(leaf, contract) for leaf, contract in traits.pair(inputs))
+        return is_any or bool(list_alike(list_numbers(inputs, traits)))
 
     def scales_values(self, traits: InputTraits) -> bool:
         return any(
@@ -68,6 +75,8 @@ class General(DerivedKind):
         if draw(2, generator):
             changes = {**changes, "real": partial(_approach_bound, is_high=bool(draw(2, generator)))}
         changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator, changes))
+        if self.find_variant(generator.initial_seed()) in RELATED:
+            relate_numbers(changed, traits, generator)
         return changed
 
     def change_discrete(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
@@ -99,7 +108,8 @@ def may_generalise(leaf: Any, contract: InputContract) -> bool:
         return isinstance(leaf, int | float) and not isinstance(leaf, bool) and contract.kind in ("integer", "index")
     if not _is_changeable(leaf) or (contract.kind == "mask" and contract.structure == "causal"):
         return False
-    return contract.is_stated or contract.is_constant or contract.kind == "mask"
+    is_small = contract.kind in ISOTROPIC and leaf.size(-1) <= LARGEST_ISOTROPIC
+    return contract.is_stated or contract.is_constant or contract.kind == "mask" or is_small
 
 
 def _is_changeable(leaf: Any) -> bool:
@@ -115,7 +125,8 @@ def _generalise(leaf: Any, contract: InputContract, generator: Generator, change
         return _change_number(leaf, contract, generator)
     given = without_repeats(leaf.detach())
     place = torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device=given.device)
-    return place.copy_(changes[contract.kind](given, contract, generator)).expand_as(leaf)
+    change = changes[contract.kind] if contract.is_stated or contract.kind not in ISOTROPIC else _make_isotropic
+    return place.copy_(change(given, contract, generator)).expand_as(leaf)
 
 
 def _change_number(given: float, contract: InputContract, generator: Generator) -> float:
@@ -318,6 +329,15 @@ def _change_positive_definite(given: Tensor, contract: InputContract, generator:
     return given * (factors[..., :, None] * factors[..., None, :])
 
 
+def _make_isotropic(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Make some matrices a multiple of the identity, others one but for one direction."""
+    mean = given.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None].bfloat16().to(given.dtype)
+    isotropic = mean * torch.eye(given.size(-1), device=given.device, dtype=given.dtype)
+    first = given[..., :1]
+    has_rest, stays = (torch.rand((2, *mean.shape), generator=generator, device=given.device) < 0.5).unbind()
+    return torch.where(stays, given, isotropic + has_rest * first * first.mT)
+
+
 def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     if given.dim() and draw(2, generator):
         return exchange_few(_put_in_order(given, contract, generator).flatten(), generator).view(given.shape)
@@ -370,7 +390,9 @@ def _approach_bound(given: Tensor, contract: InputContract, generator: Generator
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give all elements, all but few, or all but one of each row the same value. If possible, one keeps its own."""
+    """Give all elements, all but few, or all but one of each row (at times the next node of a path) the same value.
+    If possible, one keeps its own.
+    """
     if contract.structure == "lengths" or not given.dim():
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
@@ -386,6 +408,8 @@ def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> 
         return _keep_one_in_each_row(changed, given, low) if needs_one or float(low) <= MASKED else changed
     kept, other = (high, low) if needs_one or draw(2, generator) else (low, high)
     shares = torch.rand(given.shape, generator=generator, device=given.device)
+    if is_square(given) and draw(2, generator):
+        shares = shares + mark_path(given.size(-1), generator) * 2
     places = torch.where(given == kept, shares, shares - 1).argmax(-1, keepdim=True)
     changed = other.expand_as(given).scatter(-1, places, kept.expand_as(places))
     return _keep_one_in_each_row(changed, given, low) if float(low) <= MASKED else changed
@@ -411,7 +435,7 @@ def _empty_most(given: Tensor, contract: InputContract, generator: Generator) ->
 Change = Callable[[Tensor, InputContract, Generator], Tensor]
 _LIMITS: dict[str, Change] = {
     "mask": _leave_one, "integer": _go_to_limit, "index": _go_to_limit, "probabilities": _empty_most, "sorted": _jump,
-    "counts": _count_one,
+    "counts": _count_one, "symmetric": _make_isotropic, "positive_definite": _make_isotropic,
 }  # fmt: skip
 _CHANGES: dict[str, Change] = {
     "real": _change_reals, "integer": _change_integers, "index": _change_integers, "mask": _change_mask,

@@ -48,7 +48,8 @@ def complete_contract(
     if contract.is_stated:
         return seen
     is_tensor = isinstance(one, Tensor)
-    seen = replace(seen, is_related=is_tensor and drawn_from is None and not use.orders_values)
+    is_ordered = use.orders_values if place is None else place in use.ordered
+    seen = replace(seen, is_related=is_tensor and drawn_from is None and not is_ordered)
     if not isinstance(one, Tensor):
         return seen if isinstance(one, float) and is_constant else replace(seen, kind="fixed")
     one = without_repeats(one)

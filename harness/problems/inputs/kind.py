@@ -24,7 +24,8 @@ class InputKind:
 
     With `is_stress`, `mixed` writes such values into given inputs. With `is_exact`, outputs must equal a countable
     truth. With `by_peak`, errors are relative to the largest output. With `makes_terms_alike`, most terms of a sum may
-    be nearly equal. With `has_usual_sizes`, errors are as small as for given inputs. With `is_of_draws`, the change
+    be nearly equal. With `has_ties` only outputs are compared that do not depend on the order of equal values. With
+    `has_usual_sizes`, errors are as small as for given inputs. With `is_of_draws`, the change
     precedes the distribution of a case.
     """
 
@@ -33,6 +34,7 @@ class InputKind:
     is_exact: bool = False
     by_peak: ClassVar[bool] = False
     makes_terms_alike: ClassVar[bool] = False
+    has_ties: ClassVar[bool] = False
     has_usual_sizes: ClassVar[bool] = False
     changes_layout: ClassVar[bool] = False
     changes_gradients: ClassVar[bool] = False

@@ -1,4 +1,3 @@
-import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +9,16 @@ from torch import Tensor
 from harness.domain import InputContract
 from harness.problems.inputs.biased import change_some
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_continuous, is_smooth
-from harness.problems.inputs.tensors import choose_part, draw, draw_share, has_many_digits, list_changeable
+from harness.problems.inputs.tensors import (
+    choose_part,
+    draw,
+    draw_long,
+    draw_share,
+    has_many_digits,
+    is_square,
+    list_changeable,
+    mark_path,
+)
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import DIVIDING, PRODUCTS
 from harness.tensors.values import list_tensors, memory_of
@@ -26,7 +34,7 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
 LEAST_CONTRASTED, FAR_CONTRASTED = 24, 46  # an eps of 1e-10 before a division is far below the first
-SIDES = 2  # of six variants; the others keep one slice
+SIDES, PATH = 2, 3  # variants below 2; that of matrices. The others keep one slice
 NEAR_AN_END = 0.5
 OTHERS = ("stay", "own", "same", "opposite")
 POWERS = ("most", "any", "near")  # by variants
@@ -109,13 +117,14 @@ class Scaled(DerivedKind):
             factor = 2.0**power if is_larger else 0.5**power
             sign = SIGNS[draw(3 if form == "near" else 4, generator)] if has_signs else 0.0
             change = partial(_scale, factor=factor, sign=sign)
-            _change_slices(tensor, change, generator, is_whole=is_whole, dimension=0)
+            _change_slices(tensor, change, generator, is_whole=is_whole or tensor.dim() < 2, dimension=0)
 
 
 class Contrasted(DerivedKind):
     """Keeps slices, or makes them larger where that is declared, beside much smaller ones: one, or those on one side
     of a place. The places are the same everywhere, or others in each row. Other tensors with as many slices stay, have
-    the same ones small, or all others; or others have places of their own.
+    the same ones small, or all others; or others have places of their own. At times only the edges of one path through
+    all nodes are small, if square matrices hold those of graphs.
     """
 
     name = "contrasted"
@@ -135,35 +144,32 @@ class Contrasted(DerivedKind):
             return inputs
         free = [one for one, contract in tensors if contract.high is None] or [one for one, _ in tensors]
         first = free[draw(len(free), generator)]
-        dim = _draw_long(first, generator)
+        dim = draw_long(first, generator)
         variant = self.find_variant(generator.initial_seed())
         is_one, in_rows = variant >= SIDES, bool(variant % 2)
-        small = _choose_side(first, dim, generator, is_one=is_one, in_rows=in_rows)
+        if variant == PATH and is_square(first):
+            small = mark_path(first.size(-1), generator)
+        else:
+            small = _choose_side(first, dim, generator, is_one=is_one, in_rows=in_rows)
         others, largest = draw(len(OTHERS), generator), _find_largest(traits)
         for tensor, contract in tensors:
             chosen = small if tensor is first else _choose_same(OTHERS[others], small, tensor, first.size(dim))
             if OTHERS[others] == "own" and tensor is not first:
-                chosen = _choose_side(tensor, _draw_long(tensor, generator), generator, is_one=is_one, in_rows=in_rows)
+                chosen = _choose_side(tensor, draw_long(tensor, generator), generator, is_one=is_one, in_rows=in_rows)
             if chosen is not None:
-                factor = 0.5 ** _draw_contrast(tensor, traits, generator)
+                factor = 0.5 ** _draw_contrast(tensor, traits, generator, is_most=variant == PATH)
                 change_some(tensor, partial(torch.Tensor.mul_, other=factor), chosen)
                 if largest and not contract.is_bounded and tensor.dtype is not torch.float16 and draw(2, generator):
                     change_some(tensor, partial(torch.Tensor.mul_, other=2.0**largest), ~chosen)
         return inputs
 
 
-def _draw_contrast(tensor: Tensor, traits: InputTraits, generator: torch.Generator) -> int:
+def _draw_contrast(tensor: Tensor, traits: InputTraits, generator: torch.Generator, *, is_most: bool) -> int:
     is_far = bool(draw(3, generator)) and not traits.use.has(DIVIDING)
     most = FAR_CONTRASTED if is_far else LEAST_CONTRASTED
-    power = _draw_power(most, "most" if draw(4, generator) else "any", generator)
+    power = _draw_power(most, "most" if is_most or draw(4, generator) else "any", generator)
     power = _go_below_constant(traits, generator) or power
     return min(power, LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS)
-
-
-def _draw_long(tensor: Tensor, generator: torch.Generator) -> int:
-    """Draw a dimension, mostly a long one."""
-    chances = torch.tensor([math.log2(size) for size in tensor.shape]).cumsum(0)
-    return int((chances <= draw_share(generator) * float(chances[-1])).sum().clamp(max=tensor.dim() - 1))
 
 
 def _choose_same(which: str, small: Tensor, tensor: Tensor, size: int) -> Tensor | None:
@@ -247,7 +253,8 @@ class Shifted(DerivedKind):
         for tensor in changed:
             change = _make_shift(tensor, shift, generator, is_far=is_far) if shift else _lower(tensor, generator)
             dimension = 0 if traits.use.has(LOGARITHMS) else None
-            _change_slices(tensor, change, generator, is_whole=is_whole, dimension=dimension)
+            stays_whole = tensor.dim() < 2 and (not tensor.dim() or dimension is not None or not shift)
+            _change_slices(tensor, change, generator, is_whole=is_whole or stays_whole, dimension=dimension)
 
 
 def _choose_raised(
@@ -294,6 +301,5 @@ def _change_slices(
     is_whole: bool,
     dimension: int | None = None,
 ) -> None:
-    is_whole |= tensor.dim() < 2
     chosen = None if is_whole else choose_part(tensor, generator, only_slices=True, dimension=dimension)
     change_some(tensor, change, chosen)

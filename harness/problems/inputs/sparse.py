@@ -10,13 +10,14 @@ from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_smoo
 from harness.problems.inputs.tensors import (
     FEW,
     PATTERNS,
+    copy_apart,
     draw,
     draw_share,
     has_many_digits,
     is_dense,
     split_for_device,
 )
-from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.traits import InputTraits, list_alike
 from harness.problems.operators import VARIANCES
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
@@ -25,10 +26,11 @@ NEARLY_ZERO = (1e-6, 1e-4)
 LEAST_ELEMENTS = 256
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 SMALLEST_POWER, SMALLEST_OF_VARIANCES = 8, 5  # with weights, so many times half as many or fewer
-NEARLY, FILLED, TOGETHER, ALIKE = range(4)  # variants; the others have one tensor of zeros
+NEARLY, FILLED, TOGETHER, ALIKE, RELATED = range(5)  # variants; the others have one tensor of zeros
 JOINED = 4  # all but one of so many tensors of one shape
 REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
+NOISE = 1 / 16  # so that values at the same places do not cancel
 FEWEST_ONE_IN = 3  # calls in which hardly any element keeps its value, so that even large samples are equal
 
 
@@ -37,11 +39,12 @@ class Sparse(DerivedKind):
     are nearly zero, zero or `FILL`, so that parts of the inputs are equal wherever a program samples them. With weights
     all are zero, and so few keep their values that most rows have some: legitimate programs differ in variances of
     nearly constant values. At times tensors of one shape keep values at the same places, or all tensors repeat few of
-    their slices.
+    their slices, or one is nearly a shifted or reversed copy of another.
     """
 
     name = "sparse"
     by_peak = makes_terms_alike = True
+    variants = whole_one_in = 7
     is_timed = False  # zeros take less power, so that some kernels are faster; in replays only the outputs count
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
@@ -63,14 +66,19 @@ class Sparse(DerivedKind):
             for tensor, contract in usable
             if (share := _find_share(tensor, value, is_legal=contract.is_stated)) is not None
         ]
-        if variant == ALIKE and not traits.use.has(VARIANCES):
+        alike = list_alike(usable)
+        if variant == RELATED and alike:
+            one, other, _ = alike[draw(len(alike), generator)]
+            noise = torch.rand(one.shape, generator=generator, device=one.device).mul_(NOISE).add_(1 - NOISE)
+            other.copy_(copy_apart(one, generator) * noise.to(one.dtype))
+        elif variant == ALIKE and not traits.use.has(VARIANCES):
             for tensor, _ in tensors:
                 if has_many_digits(tensor):
                     _repeat_slices(tensor, generator)
         elif shares:
             tensor, share = shares[draw(len(shares), generator)]
-            alike = [one for one, _ in shares if one.shape == tensor.shape and draw(JOINED, generator)]
-            chosen = alike if variant == TOGETHER and alike else [tensor]
+            same = [one for one, _ in shares if one.shape == tensor.shape and draw(JOINED, generator)]
+            chosen = same if variant == TOGETHER and same else [tensor]
             few, most = tensor.numel() // LARGEST_SHARE, SMALLEST_POWER
             if traits.has_weighted_variances:
                 most = 0 if traits.has_varied_products else SMALLEST_OF_VARIANCES  # biases are equal terms

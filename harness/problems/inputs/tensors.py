@@ -15,6 +15,9 @@ MASKED = -1e4  # or less is added to scores that do not count
 FEW = 8  # most elements or slices of a sparse choice
 SAMPLED = 1 << 20  # elements
 LEAST_ZEROS = 1 / 256
+HASHING, HASHED_PLACE = 0x9E3779B1, 29
+OF_FIRST = 0.25  # of the chance of a first dimension, which mostly counts what is independent
+SHIFTED_SHARE, REVERSED_SHARE = 0.5, 0.25  # of the rows of a copy
 PART = 1 << 23  # elements that are refilled at a time, or one row
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
@@ -93,14 +96,20 @@ def has_negative(tensor: Tensor) -> bool:
     return any(bool((part < 0).any()) for part in split_for_device(tensor))
 
 
-def perturb(value: object, seed: int | None, roundings: int = 1, least: float = 0.0) -> None:
+def perturb(
+    value: object, seed: int | None, roundings: int = 1, least: float = 0.0, *, keeps_ties: bool = False
+) -> None:
     """Move each floating value up or down (without a seed, away from zero) by that many roundings (16 bits: one) or by
     up to the share `least`, if stated, in place: zeros by a share of the mean. A negative seed has the opposite moves.
+    With `keeps_ties` equal values move alike.
     """
     for tensor in floating_tensors(value):
         generator = torch.Generator(device=tensor.device).manual_seed(abs(seed or 0))
         for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
-            signs = torch.randint(2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
+            if keeps_ties:
+                signs = _hash(part, abs(seed or 0)).to(part.dtype)
+            else:
+                signs = torch.randint(2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
             signs = signs.mul_(2).sub_(1) if seed is not None else signs.fill_(1)
             signs.mul_(math.copysign(1, seed or 1))
             step = torch.finfo(part.dtype).eps * (0.5 if part.element_size() == 2 else roundings)
@@ -109,6 +118,12 @@ def perturb(value: object, seed: int | None, roundings: int = 1, least: float = 
                 shares = torch.rand(part.shape, generator=generator, device=part.device).to(part.dtype) * signs
                 moved = part + shares.mul_(least) * torch.where(part == 0, part.abs().mean(), part)
             part.copy_(torch.where(part.isfinite(), moved, part))
+
+
+def _hash(values: Tensor, seed: int) -> Tensor:
+    """Return a bit of each value."""
+    bits = values.view(PATTERNS[values.dtype].integer).long() + 1 + seed
+    return (bits * HASHING) >> HASHED_PLACE & 1
 
 
 FEW_EQUAL = 0.01
@@ -192,6 +207,41 @@ def exchange_few(rows: Tensor, generator: torch.Generator) -> Tensor:
         pair = [draw_near_end(size, generator), draw(size, generator)]
         order[pair] = order[pair[::-1]]
     return rows.index_select(-1, order)
+
+
+def copy_apart(values: Tensor, generator: torch.Generator) -> Tensor:
+    """Copy each row with a shift of its own, the other way round, or more and more slowly, along a long dimension."""
+    sizes = list(values.shape)
+    dim = draw_long(values, generator, OF_FIRST if values.dim() > 1 else 1.0)
+    size, rows = sizes[dim], (*sizes[:dim], *[1] * (len(sizes) - dim))
+    at = torch.arange(size, device=values.device).view(-1, *[1] * (len(sizes) - dim - 1))
+    shifts = torch.randint(min(1, size - 1), size // 2 + 1, rows, generator=generator, device=values.device)
+    forms = torch.rand(rows, generator=generator, device=values.device)
+    slower = (at.double().div(size).square() * size).long()
+    order = torch.where(
+        forms < SHIFTED_SHARE, (at + shifts) % size, torch.where(forms < 1 - REVERSED_SHARE, slower, size - 1 - at)
+    )
+    return values.gather(dim, order.expand(sizes))
+
+
+def draw_long(tensor: Tensor, generator: torch.Generator, of_first: float = 1.0) -> int:
+    """Draw a dimension, mostly a long one."""
+    weights = torch.tensor([math.log2(size) for size in tensor.shape])
+    weights[0] *= of_first
+    chances = weights.cumsum(0)
+    return int((chances <= draw_share(generator) * float(chances[-1])).sum().clamp(max=tensor.dim() - 1))
+
+
+def is_square(tensor: Tensor) -> bool:
+    return tensor.dim() > 1 and tensor.size(-1) == tensor.size(-2)
+
+
+def mark_path(size: int, generator: torch.Generator) -> Tensor:
+    """Mark one element of each row and column of a matrix, the edges of a path through all nodes."""
+    nodes = torch.rand(size, generator=generator, device=generator.device).argsort()
+    marks = torch.zeros((size, size), dtype=torch.bool, device=generator.device)
+    marks[nodes, nodes.roll(-1)] = True
+    return marks
 
 
 def draw_near_end(size: int, generator: torch.Generator) -> int:

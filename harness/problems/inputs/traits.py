@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, combinations, repeat
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from harness.problems.inputs.draws import Draw
 from harness.problems.inputs.tensors import (
     PATTERNS,
     choose_part,
+    copy_apart,
+    count_part,
     draw,
     floating_tensors,
     has_own_elements,
@@ -25,6 +27,7 @@ from harness.protocol import list_leaves
 
 ANY = InputContract()
 KEPT_DIGITS = 7
+COPIED_ONE_IN = 4  # pairs of stated numbers
 STRUCTURES = ("probabilities", "symmetric", "positive_definite", "triangular", "sorted", "permutation")
 ELEMENTWISE = ("integer", "index")  # if stated; and real numbers
 
@@ -129,6 +132,48 @@ def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is
     if not is_before:
         one.index_copy_(dim, pair, one.index_select(dim, pair.flip(0)))
     return True
+
+
+def list_alike(tensors: Sequence[tuple[Tensor, InputContract]]) -> list[tuple[Tensor, Tensor, InputContract]]:
+    """Return pairs of small tensors that may have the same values: each is sometimes larger."""
+    return [
+        (one, other, first)
+        for (one, first), (other, second) in combinations(tensors, 2)
+        if one.dim() and one.shape == other.shape and one.dtype == other.dtype and one.numel() <= count_part(one)
+        if (first.kind, first.low, first.high, first.also) == (second.kind, second.low, second.high, second.also)
+        if bool((one < other).any()) and bool((one > other).any())
+    ]
+
+
+def list_numbers(inputs: Sequence[Any], traits: InputTraits) -> list[tuple[Tensor, InputContract]]:
+    """Return small integer tensors, or the halves of one with two rows or columns, but none that may have to differ."""
+    return [
+        (part, contract)
+        for leaf, contract in traits.pair(inputs)
+        if isinstance(leaf, Tensor) and contract.kind in ELEMENTWISE and not leaf.is_meta and has_own_elements(leaf)
+        if leaf.numel() <= count_part(leaf) and (contract.is_stated or len(leaf.unique()) < leaf.numel())
+        for part in (leaf.unbind(leaf.shape.index(2)) if leaf.dim() > 1 and 2 in leaf.shape else [leaf])
+    ]
+
+
+def relate_numbers(inputs: Sequence[Any], traits: InputTraits, generator: torch.Generator) -> None:
+    """Make one of two alike arguments a copy of the other at other places; or both, if they may be any numbers, the
+    edges of one path.
+    """
+    alike = list_alike(list_numbers(inputs, traits))
+    if not alike:
+        return
+    one, other, contract = alike[draw(len(alike), generator)]
+    if one.dim() > 1 or not contract.is_stated or not draw(COPIED_ONE_IN, generator):
+        other.copy_(copy_apart(one, generator))
+        return
+    bounds = zip(one.aminmax(), (contract.low, contract.high), strict=True)
+    low, high = (int(end) if bound is None else int(bound) for end, bound in bounds)
+    count = min(high - low, len(one)) + 1
+    nodes = low + torch.rand(count, generator=generator, device=one.device).argsort()
+    at = torch.arange(len(one), device=one.device)
+    one.copy_(nodes[at % count])
+    other.copy_(nodes[(at + 1) % count])
 
 
 def _round(tensor: Tensor) -> None:

@@ -48,6 +48,14 @@ class Varied(DerivedKind):
         self.change_all(self.list_allowed(traits, inputs), traits, generator)
         return inputs
 
+    def scales_values(self, traits: InputTraits) -> bool:
+        """False if only signs change."""
+        changed = [one for one in traits.contracts if self.may_change(one)]
+        return not changed or not all(one.is_converted for one in changed)
+
+    def may_change(self, contract: InputContract) -> bool:
+        return self.allows(contract) and (contract.is_stated or not contract.is_converted)
+
     def allows_draw(self, contract: InputContract) -> bool:
         return contract.high is None
 
@@ -56,17 +64,18 @@ class Varied(DerivedKind):
     ) -> None:
         use, is_whole = traits.use, self.changes_all(generator.initial_seed())
         factors = FACTORS if use.terms.functions <= 1 else FACTORS[1:]
-        factor, is_signed = factors[draw(len(factors), generator)], bool(draw(2, generator))
+        larger, is_signed = factors[draw(len(factors), generator)], bool(draw(2, generator))
         is_signed |= use.has(PIECEWISE, follows_input=True) and bool(draw(2, generator))
         is_signed &= not is_whole or not draw(SIGNED_ONE_IN, generator)
-        is_signed |= use.has(PIECEWISE, on_input=True)
+        is_signed |= use.has(PIECEWISE, on_input=True) or use.converts_to_integers
         reaches_tails = use.has(SATURATING, on_input=True)
         for tensor, contract in tensors:
+            factor = 1.0 if contract.is_converted else larger  # steps of larger values depend on roundings
             has_both_signs = not contract.is_never_negative and (is_signed or has_negative(tensor))
             if is_whole and not is_signed:
                 _vary_all(tensor, _make_factors(tensor, [factor]), generator)
             elif is_signed and not is_whole and is_dense(tensor):
-                largest = max(factor, _reach_tails(tensor)) if reaches_tails else factor
+                largest = max(factor, _reach_tails(tensor)) if reaches_tails and not contract.is_converted else factor
                 most = tensor.numel() // (LARGEST_IN_TAILS if reaches_tails else LARGEST_SHARE)
                 _vary_scattered(tensor, _make_factors(tensor, [1.0, largest], has_both_signs), most, generator)
             else:

@@ -7,7 +7,7 @@ import torch
 
 from harness.domain import Problem, ProblemError
 from harness.evaluation.correctness import precision, truth
-from harness.evaluation.correctness.precision import float32_precision
+from harness.evaluation.correctness.precision import ReversedTies, float32_precision
 from harness.evaluation.correctness.truth import compute_truth
 from harness.problems.loading import load_problem
 from harness.tensors.outputs import flatten_outputs
@@ -188,3 +188,14 @@ def test_tensor_converted_in_parts_on_another_device_keeps_its_values(monkeypatc
     assert double.dtype == (torch.float64 if tensor.is_floating_point() else tensor.dtype)
     assert torch.equal(double, tensor.to(double.dtype))
     assert double.numel() == 0 or double.data_ptr() != tensor.data_ptr()
+
+
+def test_equal_values_are_ordered_the_other_way_round():
+    values = torch.tensor([[3.0, 1.0, 3.0, 2.0], [0.0, 0.0, 0.0, 5.0]])
+    with ReversedTies():
+        assert values.sort(dim=1, descending=True, stable=True).indices.tolist() == [[2, 0, 3, 1], [3, 2, 1, 0]]
+        assert values.sort(dim=1).values.tolist() == [[1.0, 2.0, 3.0, 3.0], [0.0, 0.0, 0.0, 5.0]]
+        assert values.argmin(dim=1).tolist() == [1, 2]
+        assert values.max(dim=1).indices.tolist() == [2, 3]
+        assert float(values.max()) == 5.0
+        assert int(values.argmax()) == 7

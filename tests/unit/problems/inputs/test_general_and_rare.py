@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from harness.domain import InputContract, Problem
+from harness.problems.inputs.conformity import find_violation
 from harness.problems.inputs.inference import complete_contract
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.rare import Draws
-from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.traits import InputTraits, relate_numbers
 from harness.problems.operators import NO_USE, OperatorCalls
 from harness.protocol import list_leaves
 
@@ -312,3 +313,54 @@ def test_most_probabilities_are_zero_at_times():
     shares = [float((one == 0).float().mean()) for one in changed]
     assert 2 <= sum(share > 0.7 for share in shares) <= 15
     assert all(torch.allclose(one.sum(1), torch.ones(40)) for one in changed)
+
+
+def relate(*inputs, seeds=16, **contract):
+    contracts = tuple(InputContract(**{"kind": "index", "low": 0, **contract}) for _ in inputs)
+    traits = InputTraits(problem=PROBLEM, contracts=contracts)
+    for seed in range(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        relate_numbers(changed := [one.clone() for one in inputs], traits, generator)
+        yield changed
+
+
+def test_sequences_are_copies_of_others_at_other_places():
+    given = [torch.randint(1000, (8, 50)) for _ in range(2)]
+    for one, other in relate(*given, high=999):
+        assert torch.equal(one, given[0]) and float((one == other).float().mean()) < 0.5
+    shifted = [
+        torch.equal(one[:, at:], other[:, :-at]) for at in range(1, 26) for one, other in relate(*given, high=999)
+    ]
+    assert not any(shifted)  # each row has a shift of its own
+
+
+def test_edges_are_those_of_a_path_at_times():
+    given = torch.randint(30, (2, 100))
+    paths = [edges for (edges,) in relate(given, high=29, is_stated=True) if len(edges.unique(dim=1).T) == 30]
+    assert 8 <= len(paths) < 16
+    assert all(edges.min() == 0 and edges.max() == 29 for edges in paths)
+
+
+def test_arguments_that_are_never_larger_stay():
+    begins = torch.randint(50, (40,))
+    assert all(torch.equal(one, begins) and torch.equal(other, begins + 5) for one, other in relate(begins, begins + 5))
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "positive_definite"])
+def test_some_small_matrices_are_multiples_of_the_identity(kind):
+    drawn = torch.randn(200, 3, 3)
+    given = drawn @ drawn.mT
+    for is_stated in (True, False):
+        traits = InputTraits(problem=PROBLEM, contracts=(InputContract(kind=kind, is_stated=is_stated),))
+        seed = next(seed for seed in range(100) if GENERAL.find_variant(seed) == 0)
+        (changed,) = GENERAL.change((given,), traits, torch.Generator().manual_seed(seed))
+        isotropic = changed[:, :1, :1] * torch.eye(3) == changed
+        assert 20 < int(isotropic.all(-1).all(-1).sum()) < 80
+        assert not find_violation(changed, traits.contracts[0])
+
+
+def test_marks_are_the_edges_of_a_path_at_times():
+    given = torch.rand(40, 40) < 0.1
+    seeds = [seed for seed in range(400) if GENERAL.find_variant(seed) == 0]
+    made = (alter((given,), (given,), seed)[0] for seed in seeds)
+    assert any(bool((one.sum(0) == 1).all()) and bool((one.sum(1) == 1).all()) for one in made)
