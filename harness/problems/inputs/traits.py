@@ -151,7 +151,7 @@ def list_numbers(inputs: Sequence[Any], traits: InputTraits) -> list[tuple[Tenso
         (part, contract)
         for leaf, contract in traits.pair(inputs)
         if isinstance(leaf, Tensor) and contract.kind in ELEMENTWISE and not leaf.is_meta and has_own_elements(leaf)
-        if leaf.numel() <= count_part(leaf) and (contract.is_stated or len(leaf.unique()) < leaf.numel())
+        if leaf.numel() <= count_part(leaf) and (contract.is_stated or len(torch.unique(leaf)) < leaf.numel())
         for part in (leaf.unbind(leaf.shape.index(2)) if leaf.dim() > 1 and 2 in leaf.shape else [leaf])
     ]
 
