@@ -132,8 +132,10 @@ def _generalise(leaf: Any, contract: InputContract, generator: Generator, change
 def _change_number(given: float, contract: InputContract, generator: Generator) -> float:
     if contract.kind == "real":
         return _limit(given * (0.5 + draw_share(generator)), contract)
-    low, high = (given if bound is None else bound for bound in (contract.low, contract.high))
-    return type(given)(low + draw(int(high) - int(low) + 1, generator))  # type: ignore[operator]
+    low, high = (int(given if bound is None else bound) for bound in (contract.low, contract.high))
+    count = high - low + 1
+    is_any = bool(draw(2, generator))  # the others are as likely in each power of two
+    return type(given)(low + (draw(count, generator) if is_any else int(count ** draw_share(generator)) - 1))
 
 
 def _limit(value: float, contract: InputContract) -> float:
