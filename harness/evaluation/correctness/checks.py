@@ -78,7 +78,7 @@ def check_correctness(
 
 SLOW_CALLS, SLOW_S, SLOWER = 2, 0.1, 3.0  # so many calls, each of that time and so many times the reference's
 # Further calls with little data, if one takes less than `CHEAP_S`.
-FURTHER_S, LEAST_FURTHER, MOST_FURTHER, CHEAP_S = 0.25, 4, 32, 0.1
+FURTHER_S, LEAST_FURTHER, MOST_FURTHER, CHEAP_S = 0.4, 4, 48, 0.1
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
 

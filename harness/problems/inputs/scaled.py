@@ -219,7 +219,7 @@ class Shifted(DerivedKind):
     """
 
     name = "shifted"
-    variants = whole_one_in = 3
+    variants, whole_one_in = 6, 3
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
         if not _find_shifts(traits) or not self.may_apply(traits, inputs):
