@@ -95,7 +95,7 @@ def test_one_wrong_call_among_many_is_suspect(measure, number):
 
 @pytest.mark.parametrize(("deterministic", "outcome"), [(True, Outcome.SUSPECT), (False, None)])
 def test_whole_calls_give_the_same_bits_where_the_problem_asks_for_it(measure, deterministic, outcome):
-    factors = itertools.cycle([1.0, 1.0 + 2**-22, 1.0 - 2**-22])
+    factors = itertools.cycle([1.0 + number * 2**-23 for number in range(-5, 6)])
     for spoil, expected in ((lambda outputs: outputs, None), (lambda outputs: outputs * next(factors), outcome)):
         result, (before, candidate, _) = measure(
             BASELINE_US, BASELINE_US / 2, BASELINE_US, by=make_reference(deterministic=deterministic), spoil=spoil
