@@ -8,8 +8,8 @@ from pathlib import Path
 
 from harness.syntax import cpp
 
-ROOM = Path(__file__).resolve().parent
-RUNTIME = ROOM / "runtime"
+PACKAGE = Path(__file__).resolve().parent
+RUNTIME = PACKAGE / "runtime"
 
 _ALGORITHMS = (
     "adjacent_difference binary_search copy count device_free device_malloc distance equal extrema fill find for_each "
@@ -114,7 +114,7 @@ def digest_runtime() -> str:
 
 @cache
 def digest_emulator() -> str:
-    return _digest(ROOM) + sha256(Path(cpp.__file__).read_bytes()).hexdigest()
+    return _digest(PACKAGE) + sha256(Path(cpp.__file__).read_bytes()).hexdigest()
 
 
 def _digest(folder: Path) -> str:

@@ -298,7 +298,7 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
                 self._approximated += 1.0 if not APPROXIMATED.isdisjoint(name.split("_")) else _weigh_digits(made[0])
             self._logarithms += not LOGARITHMS.isdisjoint(name.split("_"))
             self._added += (
-                int(added * _weigh_squares(split_groups(name, args)))
+                int(added * _weigh_squares(_split_groups(name, args)))
                 if name in VARIANCES and args[0].numel()
                 else added
             )
@@ -362,7 +362,7 @@ def _count_added(operator: Any, name: str, read: list[torch.Tensor], made: list[
     return reduced if name in REDUCING else max(*(max(one.shape, default=1) for one in read), reduced)
 
 
-def split_groups(name: str, args: Sequence[Any]) -> torch.Tensor:
+def _split_groups(name: str, args: Sequence[Any]) -> torch.Tensor:
     """Return the values of which an operator of `VARIANCES` computes variances, a row for each."""
     values: torch.Tensor = args[0].detach()
     if name == "native_group_norm":

@@ -18,7 +18,7 @@ from harness.evaluation.correctness.calls import CallMaker, Exercise, select_cal
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.other_states import VARIED, has_finite_values, has_given_state
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
-from harness.evaluation.correctness.truth import Expected
+from harness.evaluation.correctness.truth import Expected, copy_tensors
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
 from harness.evaluation.memory_plan import TRIALS, MemoryPlan
 from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
@@ -161,13 +161,11 @@ def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
     reference, before = maker.reference, maker.make_declared(GIVEN)
     yield before
     places = list_exchangeable(before.inputs, reference.traits)
-    changes: list[tuple[int, int]] = []
+    inputs = reference.make_inputs(before.seed)
     for place in maker.source.sample(places, min(len(places), ALTERED_ARGUMENTS)):
-        changes.append((place, next(maker.seeds)))
-        inputs = reference.make_inputs(before.seed)
-        for at, seed in changes:
-            exchange_part(inputs, reference.make_inputs(seed), at, seed)
-        yield _expect_altered(reference, inputs, changes[-1][1])
+        seed = next(maker.seeds)
+        exchange_part(inputs, reference.make_inputs(seed), place, seed)
+        yield _expect_altered(reference, copy_tensors(inputs), seed)
 
 
 def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:

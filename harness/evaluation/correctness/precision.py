@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.evaluation.correctness.allowed_errors import EPS
 from harness.problems.inputs.tensors import perturb
 from harness.problems.operators import EXACT, OperatorMode, OperatorWatch, find_dim, name_operator, names_dim
 from harness.tensors.values import list_tensors
@@ -37,7 +38,7 @@ NORMS = {  # positions of their biases
     "_batch_norm_with_update": 2,
     "cudnn_batch_norm": 2,
 }
-EPS, SQUARE_ROUNDINGS = torch.finfo(torch.float32).eps, 2
+SQUARE_ROUNDINGS = 2
 TAKING_PLACES = {"sort", "topk", "argmax", "argmin", "max", "min", "kthvalue", "median", "mode"}
 SCATTERED = frozenset(("index_add", "scatter_add", "scatter_reduce", "scatter", "index_put", "_index_put_impl"))
 NARROW = (torch.float16, torch.bfloat16)

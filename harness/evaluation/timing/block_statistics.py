@@ -189,8 +189,10 @@ def is_hopeless(blocks: Sequence[Block]) -> bool:
     return all(block.candidate_reported_us > HOPELESS * block.baseline_reported_us for block in blocks)
 
 
-def is_surely_slower(baseline_us: float, candidate_us: float) -> bool:
-    return candidate_us > max(SLOW_US, SURELY_SLOWER * baseline_us)
+def is_surely_slower(
+    baseline_us: float, candidate_us: float, *, slow_us: float = SLOW_US, times: float = SURELY_SLOWER
+) -> bool:
+    return candidate_us > max(slow_us, times * baseline_us)
 
 
 def is_certain_tie(low: float, high: float, floor: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Block, Conditions, Finding, Timing
@@ -15,6 +16,7 @@ from harness.evaluation.timing.block_statistics import (
     SlowerInputs,
     charge_slowest,
     decide,
+    is_surely_slower,
     scale_speedup,
 )
 from harness.sandbox.gpu.recording import Clock, NotReplayable
@@ -167,13 +169,12 @@ def is_steady(pairs: Sequence[tuple[float, float]]) -> bool:
     return high - low < STEADY_SHARE * low
 
 
-def is_surely_slower(baseline_us: float, candidate_us: float) -> bool:
-    return candidate_us > max(SLOW_US, SURELY_SLOWER * baseline_us)
+is_slow_replay = partial(is_surely_slower, slow_us=SLOW_US, times=SURELY_SLOWER)  # of times of both sides
 
 
 def is_far_slower(times: ReplayTimes) -> bool:
     given = times.given
-    if len(given) >= SURE_PAIRS and all(is_surely_slower(*pair) for pair in given):
+    if len(given) >= SURE_PAIRS and all(is_slow_replay(*pair) for pair in given):
         return True
     return len(given) >= DECIDED_PAIRS and all(mine > HOPELESS * theirs for theirs, mine in given)
 

@@ -38,8 +38,8 @@ from harness.evaluation.timing.replay_statistics import (
     is_decided,
     is_far_faster,
     is_far_slower,
+    is_slow_replay,
     is_steady,
-    is_surely_slower,
     join_rounds,
     needs_pairs,
 )
@@ -282,7 +282,7 @@ class ReplayTimer:
                 break
             seed = self._seeds.draw_shared(step)
             times = self._check_call(sides, seed, step)
-            is_hopeless &= times is None or is_surely_slower(*times)
+            is_hopeless &= times is None or is_slow_replay(*times)
             if step == GIVEN:
                 self._require_right_baseline(sides[0].recording, seed, self._replays.lay_out(sides[0].recording, seed))
             if self._wrong:

@@ -66,8 +66,8 @@ class Sparse(DerivedKind):
             for tensor, contract in usable
             if (share := _find_share(tensor, value, is_legal=contract.is_stated)) is not None
         ]
-        alike = list_alike(usable)
-        if variant == RELATED and alike:
+        alike = list_alike(usable) if variant == RELATED else []
+        if alike:
             one, other, _ = alike[draw(len(alike), generator)]
             noise = torch.rand(one.shape, generator=generator, device=one.device).mul_(NOISE).add_(1 - NOISE)
             other.copy_(copy_apart(one, generator) * noise.to(one.dtype))
