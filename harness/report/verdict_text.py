@@ -2,7 +2,7 @@
 
 from harness.domain import FILE_RUN, Clock, Evaluation, Outcome, SampleKey, Subject, Timing, WithoutCustom
 from harness.report.terminal.tables import format_speedup, format_time_us
-from harness.report.values import format_range
+from harness.report.values import count, format_range
 from harness.store.columns import ResultRow
 
 _OUTCOMES = {
@@ -100,7 +100,7 @@ def _list_case_facts(evaluation: Evaluation) -> list[str]:
         return []
     known = sum(case.timing is not None and not case.is_secret for case in evaluation.cases)
     facts = [
-        f"the speedup is the geometric mean of {known} case{'s' if known > 1 else ''}; the worst is {worst.name}, "
+        f"the speedup is the geometric mean of {count(known, 'case')}; the worst is {worst.name}, "
         f"{format_measured(worst.timing)}"
     ]
     if gap is not None:

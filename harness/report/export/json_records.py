@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.leaderboard import LeaderboardRow
 from harness.analysis.side_by_side import Pair
-from harness.domain import Block, Evaluation, StoreError, Timing, Work
+from harness.domain import Evaluation, StoreError, Timing, Work
 from harness.domain.files import raising, replace_text
 from harness.report.values import make_printable, make_strict
 from harness.report.verdict_text import name_sample
@@ -113,9 +113,11 @@ def make_trace(stored: StoredEvaluation) -> Event:
     """Times are in us. Calls follow each other without the time between them, which is not stored."""
     evaluation = stored.evaluation
     name = f"evaluation {stored.id}: {name_sample(evaluation.subject)}, {evaluation.outcome}"
-    events = [*_name_thread(EVALUATION, name, 1, "phases"), *_list_phases(evaluation)]
+    spans = _list_spans(evaluation)
+    events = list(_name_thread(EVALUATION, name, 1, "phases"))
+    events += [_make_slice(phase, 1e6 * begin_s, 1e6 * took_s, (EVALUATION, 1)) for phase, begin_s, took_s in spans]
     timings = [(case.name, case.timing) for case in evaluation.cases] or [("", evaluation.timing)]
-    begin_us = next((1e6 * begin_s for name, begin_s, _ in _list_spans(evaluation) if name == "timing"), 0.0)
+    begin_us = next((1e6 * begin_s for phase, begin_s, _ in spans if phase == "timing"), 0.0)
     for number, (case, timing) in enumerate(timings):
         if timing is not None and timing.blocks:
             events += _list_calls(case, timing, begin_us, number)
@@ -123,11 +125,6 @@ def make_trace(stored: StoredEvaluation) -> Event:
         events += _list_work(evaluation.work)
     about = {"hardware": evaluation.hardware, "device": evaluation.subject.device, "started": evaluation.started_at}
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": about}
-
-
-def _list_phases(evaluation: Evaluation) -> Iterator[Event]:
-    for name, begin_s, duration_s in _list_spans(evaluation):
-        yield _make_slice(name, 1e6 * begin_s, 1e6 * duration_s, (EVALUATION, 1))
 
 
 def _list_spans(evaluation: Evaluation) -> list[tuple[str, float, float]]:
@@ -145,12 +142,13 @@ def _list_calls(case: str, timing: Timing, begin_us: float, number: int) -> Iter
     suffix = f", case {case}" if case else ""
     yield from _name_thread(CALLS, "timed calls", theirs, f"{timing.baseline}{suffix}")
     yield from _name_thread(CALLS, "timed calls", mine, f"candidate{suffix}")
-    for at, (block, first_us, second_us) in enumerate(_lay_out(timing.blocks, begin_us), start=1):
-        for thread, name, start_us, end_us in (
-            (theirs, timing.baseline, first_us, second_us),
-            (mine, "candidate", second_us, second_us + block.candidate_reported_us),
+    for pair, block in enumerate(timing.blocks, start=1):
+        for thread, name, duration_us in (
+            (theirs, timing.baseline, block.baseline_reported_us),
+            (mine, "candidate", block.candidate_reported_us),
         ):
-            yield _make_slice(name, start_us, end_us - start_us, (CALLS, thread), pair=at, calls=block.calls)
+            yield _make_slice(name, begin_us, duration_us, (CALLS, thread), pair=pair, calls=block.calls)
+            begin_us += duration_us
 
 
 def _list_work(work: Work) -> Iterator[Event]:
@@ -160,14 +158,6 @@ def _list_work(work: Work) -> Iterator[Event]:
     for name, duration_us in work.parts:
         yield _make_slice(make_printable(name), begin_us, duration_us, (WORK, 1))
         begin_us += duration_us
-
-
-def _lay_out(blocks: Iterable[Block], begin_us: float) -> Iterator[tuple[Block, float, float]]:
-    """Yield each block with the begins of the baseline's call and of the candidate's."""
-    for block in blocks:
-        second_us = begin_us + block.baseline_reported_us
-        yield block, begin_us, second_us
-        begin_us = second_us + block.candidate_reported_us
 
 
 def _make_slice(name: str, begin_us: float, duration_us: float, place: tuple[int, int], **details: int) -> Event:

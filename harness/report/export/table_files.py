@@ -105,15 +105,14 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
     except ImportError as error:
         raise UsageError("--parquet needs pyarrow: pip install pyarrow, or use --csv") from error
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    arrays = [pa.array(_read_column(rows, name), kinds[COLUMNS[name].kind]) for name in columns]
+    arrays = []
+    for name in columns:
+        values = [getattr(row, name) for row in rows]
+        printable = [make_printable(value) if isinstance(value, str) else value for value in values]
+        arrays.append(pa.array(printable, kinds[COLUMNS[name].kind]))
     table = pa.table(arrays, names=list(columns))
     with raising(StoreError, f"write {path}", "; choose another path"), replacing(path) as partial:
         pq.write_table(table, partial, compression="zstd")
-
-
-def _read_column(rows: Sequence[ResultRow], name: str) -> list[str | float | None]:
-    values = [getattr(row, name) for row in rows]
-    return [make_printable(value) if isinstance(value, str) else value for value in values]
 
 
 Tracker = Literal["wandb", "mlflow"]

@@ -27,7 +27,7 @@ from harness.domain.files import explain_failure, raising, replace_text
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
-from harness.report.terminal.capture import LISTED_SHARE, name_groups
+from harness.report.terminal.capture import is_listed, name_groups
 from harness.store.columns import COLUMNS, ResultRow
 from harness.store.completions import Spent, TurnOrigin, has_run, locate_answer, read_origin, read_spent
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultStore, explain_no_match
@@ -202,7 +202,7 @@ def _list_captured(rows: Sequence[ResultRow], captured_dir: Path | None) -> list
                 {fact: group[fact] for fact in _GROUP_FACTS}
                 | {"name": name, "tried": tried.get(group["problem"]), "kernel": kernels.get(group["problem"])}
                 for group, name in zip(captured["groups"], name_groups(captured["groups"]), strict=True)
-                if group["share"] >= LISTED_SHARE or group["problem"]
+                if is_listed(group)
             ]
             facts = {name: captured[name] for name in _CAPTURED_FACTS}
             found.append(clean(facts | {"suite": suite, "groups": groups, "applied": record}))

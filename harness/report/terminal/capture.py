@@ -20,7 +20,7 @@ def render_capture(record: Mapping[str, Any]) -> Table:
     groups = record["groups"]
     names = name_groups(groups)
     for group, name in zip(groups, names, strict=True):
-        if not _is_listed(group):
+        if not is_listed(group):
             continue
         numbers = (
             format_fixed(group["calls"], 0),
@@ -33,7 +33,7 @@ def render_capture(record: Mapping[str, Any]) -> Table:
     return table
 
 
-def _is_listed(group: Mapping[str, Any]) -> bool:
+def is_listed(group: Mapping[str, Any]) -> bool:
     return group["share"] >= LISTED_SHARE or bool(group["problem"])
 
 
@@ -62,7 +62,7 @@ def list_capture_notes(record: Mapping[str, Any], folder: Path, name: str) -> It
     )
     if record["device"] != "cpu":
         yield f"the GPU works {format_rate(record['device_us'] / record['wall_us'])} of that time; shares are of it"
-    listed = list(filter(_is_listed, record["groups"]))
+    listed = list(filter(is_listed, record["groups"]))
     for reason, kinds in _join((one["reason"], one["kind"]) for one in listed if one["reason"]):
         yield f"no problem for {kinds}: {reason}"
     for group in listed:

@@ -39,7 +39,7 @@ from harness.report.terminal.tables import (
     style_text,
 )
 from harness.report.terminal.timing_details import list_conditions, render_timing
-from harness.report.values import make_printable
+from harness.report.values import count, make_printable
 from harness.report.verdict_text import (
     WITHOUT_CUSTOM,
     explain_cases,
@@ -215,12 +215,9 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
         yield render_heading("System conditions")
         yield _render_facts([*explain_use(timing), *list_conditions(timing)])
     if evaluation.roofline is not None:
-        yield render_heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
+        place = next((f" of case {case.name}" for case in evaluation.cases if case.roofline is not None), "")
+        yield render_heading(f"Roofline{place}")
         yield _render_facts(explain_roofline(evaluation))
-
-
-def _name_first_timed(evaluation: Evaluation) -> str:
-    return next((case.name for case in evaluation.cases if case.roofline is not None), "")
 
 
 def _baseline_parts(further: Sequence[BaselineResult]) -> Iterator[RenderableType]:
@@ -269,11 +266,10 @@ def _counter_parts(counters: CounterReport) -> Iterator[RenderableType]:
 
 
 def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool) -> Iterator[RenderableType]:
-    count = len(build.keys)
     origin = "from the cache" if build.cached else f"built in {build.duration_s:.1f} s"
     yield render_heading("Build")
     strategy = f"{build.strategy}: {build.reason}" if build.reason else build.strategy
-    yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, strategy {strategy}")
+    yield style_text(f"{count(len(build.keys), 'extension')}, {origin}, strategy {strategy}")
     yield style_text(", ".join(build.keys) or "no key", "dim")
     if whole_log or evaluation.outcome in _BUILD_DECIDED:
         yield render_log(build.log, whole=whole_log)

@@ -10,7 +10,14 @@ from rich.text import Text
 from harness.analysis.side_by_side import FlipKind, GroupComparison, Pair, SpeedTest
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
-from harness.report.terminal.tables import describe_section, format_speedup, make_table, style_outcome, style_text
+from harness.report.terminal.tables import (
+    cut_text,
+    describe_section,
+    format_speedup,
+    make_table,
+    style_outcome,
+    style_text,
+)
 from harness.report.values import count, format_range, format_rate
 from harness.store.columns import ResultRow
 
@@ -216,7 +223,7 @@ def describe_prompts(sides: SideBySide) -> str:
     text = f"Prompts of {sides.prompts_read} of {sides.prompts_shared} problems compared: "
     if not sides.prompts:
         return f"{text}no differences."
-    return f"{text}{len(sides.prompts)} distinct difference{'' if len(sides.prompts) == 1 else 's'}."
+    return f"{text}{count(len(sides.prompts), 'distinct difference')}."
 
 
 def _render_prompts(sides: SideBySide, extent: Extent) -> Iterator[RenderableType]:
@@ -234,9 +241,7 @@ def _render_diff(diff: TextDiff, most: int) -> Iterator[RenderableType]:
     yield style_text(name_diff(diff), "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for line in diff.lines[:most]:
-        text = style_text(line.expandtabs(4), styles.get(line[:1], ""))
-        text.no_wrap, text.overflow = True, "ellipsis"
-        yield text
+        yield cut_text(line.expandtabs(4), styles.get(line[:1], ""))
     left = len(diff.lines) - most
     if left > 0 or diff.is_cut:
         yield style_text(f"and {max(left, 0)}{'+' if diff.is_cut else ''} lines more", "dim")

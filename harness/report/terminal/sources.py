@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 
 from harness.analysis.samples import list_best, result_of
 from harness.report.terminal.tables import format_speedup, make_table, render_heading, style_outcome, style_text
-from harness.report.values import format_range, make_printable
+from harness.report.values import count, format_range, make_printable
 from harness.store.columns import ResultRow
 from harness.store.completions import Spent, TurnOrigin
 
@@ -106,9 +106,9 @@ def drop_installed_frames(traceback: str) -> str:
     return "\n".join([*kept, *_note_frames(dropped)])
 
 
-def _note_frames(count: int) -> Iterator[str]:
-    if count:
-        yield f"  ({count} frame{'s' if count > 1 else ''} of installed packages)"
+def _note_frames(dropped: int) -> Iterator[str]:
+    if dropped:
+        yield f"  ({count(dropped, 'frame')} of installed packages)"
 
 
 LONGEST_FEEDBACK = 4_000  # characters

@@ -96,9 +96,7 @@ def describe_fastest(row: ResultRow) -> str:
 def measure_evaluations(rows: Sequence[ResultRow], columns: Sequence[str]) -> int:
     """Return the width that shows all columns, with long strings cut to LONG_TEXT characters."""
     shortened = [row._replace(**{name: getattr(row, name)[:LONG_TEXT] for name in LONG_TEXTS}) for row in rows]
-
-    console = Console(width=10_000)
-    return console.measure(render_evaluations(shortened, columns)).maximum
+    return Console(width=10_000).measure(render_evaluations(shortened, columns)).maximum
 
 
 def choose_columns(width: int, rows: Sequence[ResultRow]) -> tuple[str, ...]:
@@ -156,6 +154,11 @@ def style_outcome(outcome: str) -> Text:
 def style_text(text: str, style: str = "") -> Text:
     """Remove markup and control characters."""
     return Text(make_printable(text), style=style)
+
+
+def cut_text(text: str, style: str = "") -> Text:
+    """As `style_text`, in one line that is cut with an ellipsis where the terminal or a column ends."""
+    return Text(make_printable(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def render_heading(text: str) -> Text:
@@ -250,9 +253,7 @@ def _name_prompt(group: GroupKey) -> str:
 
 
 def _stack(parts: Iterable[Text]) -> Text:
-    cell = Text("\n").join(parts)
-    cell.no_wrap, cell.overflow = True, "ellipsis"
-    return cell
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(parts)
 
 
 def make_table(*columns: str, title: str | None = None, least: int | None = None) -> Table:
@@ -288,9 +289,7 @@ def format_cell(name: str, value: str | float | None, clock: str | None = None) 
 
 
 def _cell_text(text: str, style: str = "") -> Text:
-    cell = style_text(text.replace("\n", " "), style)
-    cell.no_wrap, cell.overflow = True, "ellipsis"
-    return cell
+    return cut_text(text.replace("\n", " "), style)
 
 
 def _format_mean(row: LeaderboardRow) -> str:
