@@ -15,14 +15,15 @@ from harness.executors.settings import LocalSettings
 from harness.report.terminal.capture import list_apply_notes, list_capture_notes, render_apply, render_capture
 from harness.store.runs import check_name
 
+ScriptArguments = Annotated[
+    list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARG]...")
+]
 QUIET = ("KINETO_LOG_LEVEL", "9")  # torch's profiler writes to standard error
 
 
 def capture(
     script: Annotated[Path, typer.Argument(help="The script that calls the model.", metavar="SCRIPT")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARG]...")
-    ] = None,
+    arguments: ScriptArguments = None,
     *,
     model: Annotated[str, typer.Option(help="A variable of the script, or the name of a class.", metavar="NAME")],
     name: Annotated[
@@ -65,9 +66,7 @@ NOTHING_APPLIED = 1
 
 def apply(
     folder: Annotated[Path, typer.Argument(help="The captured suite.", metavar="FOLDER")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="[-- ARG]...")
-    ] = None,
+    arguments: ScriptArguments = None,
     *,
     script: Annotated[Path, typer.Option(help="The script that calls the model.", metavar="FILE")],
     folders: Annotated[StoredPanel, Only("results_dir")],

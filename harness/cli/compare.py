@@ -14,7 +14,7 @@ from rich.console import Console
 
 from harness.analysis.leaderboard import LeaderboardRow, describe_unequal_problems
 from harness.analysis.ranking import is_from_file, rank_stored
-from harness.cli.options import Only, Without, print_records, write_text
+from harness.cli.options import Only, OnlyProblem, Without, print_records, write_text
 from harness.cli.results import Against, AsCsv, AsJson, StoredPanel, check_one_format, make_sentence
 from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard, render_leaderboard_markdown
 from harness.report.values import count
@@ -145,9 +145,7 @@ def diff(
         Literal["run", "model", "prompt", "harness"] | None,
         typer.Option("--by", help="The kind of both names, if ambiguous.", show_default=False),
     ] = None,
-    only_problem: Annotated[
-        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
-    ] = None,
+    only_problem: OnlyProblem = None,
     where: Annotated[ResultFilter, Only("only_suite", "only_device", "only_workload")],
     code: Annotated[bool, typer.Option("--code", help="Also show the programs' differences.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the comparison as one offline page.")] = None,

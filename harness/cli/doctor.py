@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +58,7 @@ def doctor(
         )
     )
     if json_output:
-        typer.echo(json.dumps({check.part: asdict(check) for check in checks}))
+        print_records({check.part: asdict(check) for check in checks})
     else:
         print_checks(checks)
 
@@ -147,7 +146,7 @@ def info(settings: Annotated[LocalSettings, Only("cache_dir")]) -> None:
 
     Example: harness cache info
     """
-    folder = _find_folder(settings.cache)
+    folder = settings.cache or default_cache_folder()
     contents = read_cache(folder)
     typer.echo(f"cache    {folder}")
     for name, entries in (
@@ -168,14 +167,10 @@ def prune(settings: Annotated[LocalSettings, Only("cache_dir", "cache_size")]) -
 
     Example: harness cache prune --cache-size 5G
     """
-    folder = _find_folder(settings.cache)
+    folder = settings.cache or default_cache_folder()
     removed, size_bytes = prune_cache(folder, settings.max_cache_bytes)
     left = read_cache(folder)
     typer.echo(f"removed {removed} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
-
-
-def _find_folder(given: Path | None) -> Path:
-    return given or default_cache_folder()
 
 
 def _describe_size(size_bytes: float) -> str:
@@ -221,7 +216,7 @@ def red_team(
         results = _evaluate(team, files)
         certificates = _settle(settings, before, results)
     if json_output:
-        typer.echo(json.dumps(_record(results, certificates)))
+        print_records(_record(results, certificates))
     else:
         _print(results, certificates, earns=earns)
     if not all(result.as_expected for result in results):

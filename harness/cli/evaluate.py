@@ -14,6 +14,7 @@ import typer
 
 from harness.analysis.ranking import RankedFile
 from harness.analysis.source_locations import find_lines
+from harness.cli.main import FAILURE_EXIT_CODE, USAGE_EXIT_CODE
 from harness.cli.options import JsonOption, complete_problem, complete_run, complete_suite, print_records, print_rich
 from harness.cli.progress import show_steps
 from harness.domain import EMULATED, FILE_RUN, Evaluation, Finding, Language, Outcome, UsageError
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     from harness.pipeline.files import WatchEvent
     from harness.store.results import StoredEvaluation
 
-USAGE_EXIT_CODE = 2
-NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
+NO_VERDICT_EXIT_CODE = FAILURE_EXIT_CODE
 SHOWN_FAILURES = 5
 SHOWN_LINES = 3
 UNTRIED = "probes"  # whose notes, on what was not tried, say nothing about the program
@@ -187,7 +187,9 @@ def _evaluate_files(
         print_report(report, options, ranked=len(tasks) > 1)
         _print_left_out(len(tasks), report, selection)
         print_paths(options)
-    return 0 if selection.last_failed and not ranked else _choose_exit_code(ranked)
+    if selection.last_failed and not ranked:
+        return 0
+    return max((_code_of(one.evaluation.outcome) for one in ranked), default=NO_VERDICT_EXIT_CODE)
 
 
 def _watch(
@@ -225,10 +227,6 @@ def _note_real_devices(report: EvaluationReport, options: EvaluateOptions) -> No
     evaluated = [one.evaluation.subject.device for one in report.evaluations]
     if options.gpu and evaluated and EMULATED not in evaluated:
         typer.echo("--gpu chooses the GPU to emulate; nothing was emulated here", err=True)
-
-
-def _choose_exit_code(ranked: Sequence[RankedFile]) -> int:
-    return max((_code_of(one.evaluation.outcome) for one in ranked), default=NO_VERDICT_EXIT_CODE)
 
 
 def _code_of(outcome: Outcome) -> int:

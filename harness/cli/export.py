@@ -109,9 +109,8 @@ def _print_summary(path: Path, page: ReportPage, *, as_json: bool) -> None:
         counts = {name: getattr(page, name) for name in ("evaluations", "with_details", "with_answer", "size_bytes")}
         print_records({"path": str(path), **counts})
         return
-    plural = "" if page.evaluations == 1 else "s"
     size = f"{page.size_bytes / MEGABYTE:,.1f} MB"
-    typer.echo(f"{path}: {page.evaluations:,} evaluation{plural}, {size}. Open it in a browser.")
+    typer.echo(f"{path}: {count(page.evaluations, 'evaluation')}, {size}. Open it in a browser.")
     if page.with_answer < page.evaluations:
         typer.echo(
             f"To stay within --max-mb, {page.evaluations - page.with_answer:,} lack their answer and "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from harness.cli.main import INTERRUPTED_EXIT_CODE
 from harness.cli.options import JsonOption, Only, ProblemOption, RunOption, SuiteOption, print_records
 from harness.cli.progress import show_completions
 from harness.domain import INCOMPLETE_ANSWER, Sample, SampleKey, StoreError, UsageError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 FAILED_EXIT_CODE = 1
 LISTED_FAILURES = 10
-INTERRUPTED_EXIT_CODE = 130
 
 
 def declare_dry_run(help: str) -> Any:
@@ -66,7 +65,7 @@ def generate(
         raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
     print_notes(report)
     if json_output:
-        typer.echo(json.dumps(_describe_report(report)))
+        print_records(_describe_report(report))
     else:
         _print_report(report)
     if report.failed:
@@ -88,7 +87,7 @@ def _print_prompts(options: GenerateOptions, *, as_json: bool) -> None:
     prompts = plan_dry_run(options)[0].prompts
     for prompt in prompts:
         if as_json:
-            typer.echo(json.dumps(asdict(prompt)))
+            print_records(asdict(prompt))
             continue
         if len(prompts) > 1:
             typer.echo(f"===== {prompt.problem} =====")
@@ -104,12 +103,16 @@ def _describe_report(report: SessionReport) -> dict[str, Any]:
         "stored": report.stored,
         "without_code": report.without_code,
         **{check: len(notes) for check, notes in _group_incomplete(report).items()},
-        "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
+        "unrecorded": _name_unrecorded(report),
         "failed": [
             {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
             for failure in report.failed
         ],
     }
+
+
+def _name_unrecorded(report: SessionReport) -> list[str]:
+    return [f"{key.problem}/{key.sample}" for key in report.unrecorded]
 
 
 def _group_incomplete(report: SessionReport) -> dict[str, list[tuple[SampleKey, str]]]:
@@ -126,7 +129,7 @@ def print_notes(report: SessionReport) -> None:
                 f"{check}: {len(notes)} of {report.stored} answers; {key.problem}/{key.sample}: {message}", err=True
             )
     if report.unrecorded:
-        names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
+        names = _name_unrecorded(report)
         shown = ", ".join(names[:LISTED_FAILURES]) + (", ..." if len(names) > LISTED_FAILURES else "")
         typer.echo(f"skipped, not in the recording: {shown}", err=True)
     for failure in report.failed[:LISTED_FAILURES]:
@@ -188,7 +191,7 @@ def _extract_file(file: Path, *, json_output: bool) -> None:
     found = find_code(text)
     extraction = found.extraction if found else None
     if json_output:
-        typer.echo(json.dumps({"source": found.source, **asdict(extraction)} if found and extraction else None))
+        print_records({"source": found.source, **asdict(extraction)} if found and extraction else None)
     elif found:
         typer.echo(found.source, nl=False)
     if extraction is None:

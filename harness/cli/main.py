@@ -111,12 +111,12 @@ def list_commands() -> dict[tuple[str, ...], Any]:
     group = build_group()
     group.load_all()
     found: dict[tuple[str, ...], Any] = {(name,): command for name, command in group.commands.items()}
-    parts = [
-        ((name, part), one)
-        for (name,), command in found.items()
-        for part, one in getattr(command, "commands", {}).items()
-    ]
-    return found | dict(parts)
+    return found | {(name, part): one for (name,), group in found.items() for part, one in _parts_of(group).items()}
+
+
+def _parts_of(command: Any) -> dict[str, Any]:
+    """Return the commands of a group by name."""
+    return getattr(command, "commands", {})
 
 
 class _Notes(logging.Handler):
@@ -165,7 +165,7 @@ def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: lis
     # Groups include their commands' parameters.
     names = {}
     for name, command in group.commands.items():
-        parts = [command, *getattr(command, "commands", {}).values()]
+        parts = [command, *_parts_of(command).values()]
         names[name] = {parameter.name for part in parts for parameter in part.params}
     defaults = map_defaults(settings, names)
     _name_settings_file(group, defaults, arguments)
@@ -176,7 +176,7 @@ def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], argumen
     """Make errors about values from the settings file name that file instead of a variable."""
     given = {argument.split("=", 1)[0] for argument in arguments}
     for name, command in group.commands.items():
-        for part in (command, *getattr(command, "commands", {}).values()):
+        for part in (command, *_parts_of(command).values()):
             for parameter in part.params:
                 in_file = parameter.name in defaults[name] and given.isdisjoint(parameter.opts)
                 if in_file and not any(map(os.environ.get, _list_variables(parameter))):
@@ -198,8 +198,8 @@ def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str,
     """Groups need one more level."""
     nested: dict[str, Any] = {}
     for name, command in group.commands.items():
-        inner = getattr(command, "commands", None)
-        nested[name] = dict.fromkeys(inner, defaults[name]) if inner else defaults[name]
+        parts = _parts_of(command)
+        nested[name] = dict.fromkeys(parts, defaults[name]) if parts else defaults[name]
     return nested
 
 

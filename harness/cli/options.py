@@ -33,13 +33,13 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
     """Use the given suite, or `core`."""
-    suite = str(_given(context, "suite") or _given(context, "only_suite") or "core")
+    suite = str(context.params.get("suite") or context.params.get("only_suite") or "core")
     folder = next((root / suite for root in _list_roots(context) if (root / suite).is_dir()), None)
     return [] if folder is None else _matching([path.stem for path in folder.glob("*.py")], incomplete)
 
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
-    return _matching(list_runs(Path(_given(context, "generated_dir") or "generated")), incomplete)
+    return _matching(list_runs(Path(context.params.get("generated_dir") or "generated")), incomplete)
 
 
 def complete_baseline(incomplete: str) -> list[str]:
@@ -52,15 +52,11 @@ def complete_baseline(incomplete: str) -> list[str]:
 def _list_roots(context: typer.Context) -> tuple[Path, ...]:
     from harness.pipeline.data_folders import list_suite_roots
 
-    given = _given(context, "problems_dir")
+    given = context.params.get("problems_dir")
     try:
         return list_suite_roots(Path(given) if given else None)
     except HarnessError:
         return ()
-
-
-def _given(context: typer.Context, name: str) -> Any:
-    return context.params.get(name)
 
 
 def _matching(names: list[str] | tuple[str, ...], incomplete: str) -> list[str]:
@@ -92,6 +88,7 @@ ProblemOption = Annotated[
         autocompletion=complete_problem,
     ),
 ]
+OnlyProblem = Annotated[str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")]
 RunOption = Annotated[
     str | None,
     typer.Option(
@@ -175,10 +172,14 @@ def _list_options(panel: Any) -> Iterator[tuple[str, Parameter]]:
 
 def _make_parameter(one: Field[Any], default: Any, hint: Any, owner: Any) -> Parameter:
     about, name = one.metadata, one.metadata["key"] or one.name
-    more: dict[str, Any] = {"envvar": f"HARNESS_{name.upper()}" if getattr(owner, "has_variables", True) else None}
-    more |= {"show_envvar": False, "rich_help_panel": about["panel"] or owner.title, "help": about["help"]}
-    more["autocompletion"] = COMPLETIONS.get(name)
-    declared = typer.Option(*about["names"], **more | about["typer"])
+    usual: dict[str, Any] = {
+        "envvar": f"HARNESS_{name.upper()}" if getattr(owner, "has_variables", True) else None,
+        "show_envvar": False,
+        "rich_help_panel": about["panel"] or owner.title,
+        "help": about["help"],
+        "autocompletion": COMPLETIONS.get(name),
+    }
+    declared = typer.Option(*about["names"], **usual | about["typer"])
     typed = about["kind"] or hint
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, declared])
 

@@ -1,6 +1,5 @@
 """`harness problems check`."""
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem, print_rich
+from harness.cli.options import JsonOption, Only, SuiteOption, complete_problem, print_records, print_rich
 from harness.cli.progress import show_slow_steps
 from harness.domain import Admission, Check, InputContract, Problem, ProblemError, ReferenceStopped, UsageError
 from harness.domain.options import RunFolders
@@ -74,7 +73,7 @@ def check_problems(
         contracts = _describe_inputs(found, admissions)
     settings = {one.name: describe_settings(one) for one in found.values() if isinstance(one, Problem)}
     if as_json:
-        typer.echo(json.dumps(_record_check(suite, admissions, settings, contracts)))
+        print_records(_record_check(suite, admissions, settings, contracts))
     else:
         print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
         _print_settings(settings)

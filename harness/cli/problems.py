@@ -1,6 +1,5 @@
 """`harness problems`."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from harness.cli.options import (
 from harness.cli.problem_check import ReferenceLimit, SuitesFolder, check_problems, describe_contracts
 from harness.cli.progress import show_slow_steps
 from harness.cli.results import StoredPanel
-from harness.domain import Language, Problem, ProblemError, StoreError, UsageError, WorkloadName
+from harness.domain import Language, Problem, ProblemError, StoreError, UsageError
 from harness.domain.files import explain_failure
 from harness.languages import CPU_LANGUAGE
 from harness.pipeline import listings
@@ -76,7 +75,7 @@ def list_problems(*, suite: SuiteOption = "core", paths: SuitesFolder, as_json: 
     suite_dir = find_suite_folder(suite, paths.problems_dir)
     entries = [_describe_file(path, suite) for path in list_files(suite_dir)]
     if as_json:
-        typer.echo(json.dumps({"suite": suite, "problems": entries}))
+        print_records({"suite": suite, "problems": entries})
         return
     print_rich(render_listing(suite, entries))
 
@@ -142,7 +141,7 @@ def show_problem(
     if as_json:
         print_records(record_problem(facts))
     else:
-        print_rich(render_problem(facts))
+        print_rich(Group(*_list_parts(facts)))
         typer.echo(make_printable(problem.source), nl=False)  # lines are not wrapped
 
 
@@ -195,7 +194,7 @@ def _describe_file(path: Path, suite: str) -> dict[str, Any]:
     """An invalid problem has an `error`."""
     try:
         problem = read_problem(path, suite)
-        workloads = [_describe_workload(problem, workload.name) for workload in problem.workloads]
+        inputs = {workload.name: describe_inputs(problem, workload.name) for workload in problem.workloads}
     except ProblemError as error:
         return {"name": path.stem, "error": str(error)}
     return {
@@ -205,14 +204,13 @@ def _describe_file(path: Path, suite: str) -> dict[str, Any]:
         "distributions": list(problem.distributions),
         "allow_tf32": problem.allow_tf32,
         "digest": problem.digest,
-        "workloads": workloads,
+        "workloads": [{"name": name, "inputs": _record_inputs(one)} for name, one in inputs.items()],
         "cases": [case.name for case in problem.cases],
     }
 
 
-def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, Any]:
-    inputs = describe_inputs(problem, workload)
-    return {"name": workload, "inputs": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in inputs]}
+def _record_inputs(inputs: Inputs) -> list[dict[str, Any]]:
+    return [{"dtype": dtype, "shape": list(shape)} for dtype, shape in inputs]
 
 
 LEAST_WIDTH = 16  # of a column
@@ -261,11 +259,6 @@ def render_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     return table
 
 
-def render_problem(facts: ProblemFacts) -> RenderableType:
-    """The source is missing."""
-    return Group(*_list_parts(facts))
-
-
 def record_problem(facts: ProblemFacts) -> dict[str, Any]:
     problem = facts.problem
     return {
@@ -278,17 +271,14 @@ def record_problem(facts: ProblemFacts) -> dict[str, Any]:
         "settings": facts.settings,
         "unset_flags": facts.unset_flags,
         "inputs": facts.contracts,
-        "cases": [_record_case(case) for case in facts.cases],
+        "cases": [asdict(case) | {"inputs": _record_inputs(case.inputs)} for case in facts.cases],
         "baseline_times": [asdict(time) for time in facts.baseline_times],
         "source": problem.source,
     }
 
 
-def _record_case(case: CaseEntry) -> dict[str, Any]:
-    return asdict(case) | {"inputs": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in case.inputs]}
-
-
 def _list_parts(facts: ProblemFacts) -> Iterator[RenderableType]:
+    """Omit the source."""
     problem = facts.problem
     yield style_text(f"{problem.suite}/{problem.name}", "bold").append_text(
         style_text(f": {problem.summary}" if problem.summary else "")

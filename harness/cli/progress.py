@@ -76,7 +76,7 @@ def show_slow_steps(
                 printed[name, deadline_s] = lines
                 where, _, call = name.rpartition(".py: ")
                 took = f"{lines * line_every_s:g} s (limit {limit_s:g} s, --reference-timeout)"
-                typer.echo(_wrap(f"{doing} {Path(where).name}: {call}, {took}"), err=True)
+                typer.echo(wrap(f"{doing} {Path(where).name}: {call}, {took}"), err=True)
 
     with _repeat(print_lines, min(STEPS_EVERY_S, line_every_s)):
         yield
@@ -116,19 +116,19 @@ def _print_problems(progress: SearchProgress, every_s: float) -> Iterator[None]:
     printed: dict[str, ProblemProgress] = {}
 
     def print_lines() -> None:
-        typer.echo(_wrap("; ".join(progress.describe_totals())), err=True)
+        typer.echo(wrap("; ".join(progress.describe_totals())), err=True)
         for one in progress.list_problems():
             before = printed.get(one.name)
             if one.turns and (before is None or (before.turns, before.ended) != (one.turns, one.ended)):
                 counts = f"samples {one.ended}/{one.samples}, turns {one.turns}"
-                typer.echo(_wrap(f"{one.name}: {counts}, best {one.describe_best()}"), err=True)
+                typer.echo(wrap(f"{one.name}: {counts}, best {one.describe_best()}"), err=True)
             printed[one.name] = one
 
     with _repeat(print_lines, every_s):
         yield
 
 
-def _wrap(line: str) -> str:
+def wrap(line: str) -> str:
     return textwrap.fill(line, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
 
 

@@ -183,11 +183,10 @@ def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, pat
     from harness.report.export.table_files import write_parquet
 
     write_parquet(rows, columns or tuple(COLUMNS), path)
-    typer.echo(f"{len(rows):,} evaluation{'s' if len(rows) != 1 else ''} written to {path}", err=True)
+    typer.echo(f"{count(len(rows), 'evaluation')} written to {path}", err=True)
 
 
 def _print_groups(values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool) -> None:
-
     groups = count_groups(values)
     records = [dict(zip(columns, shared, strict=True)) | dict(counts) for shared, counts in groups.items()]
     if as_json:
@@ -250,6 +249,8 @@ def render_groups(groups: Groups, columns: Sequence[str]) -> Table:
     return table
 
 
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="Its exact name.", autocompletion=complete_run)]
+
 runs_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -292,7 +293,7 @@ def list_runs(
 @runs_app.command("note", cls=GroupedCommand)
 @expand_panels
 def annotate(
-    name: Annotated[str, typer.Argument(metavar="RUN", help="Its exact name.", autocompletion=complete_run)],
+    name: RunName,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The new note; '' removes it.", show_default=False)
     ] = None,
@@ -318,7 +319,7 @@ def annotate(
 @runs_app.command("rm", cls=GroupedCommand)
 @expand_panels
 def remove(
-    name: Annotated[str, typer.Argument(metavar="RUN", help="Its exact name.", autocompletion=complete_run)],
+    name: RunName,
     *,
     agreed: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     folders: StoredPanel,
@@ -342,7 +343,8 @@ def remove(
 def _render_runs(runs: Sequence[StoredRun]) -> Table:
     table = make_table("run\nmodel; suite, language", "=date", ">problems", ">answers", ">evaluated", ">correct")
     for run in runs:
-        about = style_text(f"\n{_describe_model(run)}; {run.suite}, {run.language}", "dim")
+        model = run.error or ("programs given as files" if run.name == FILE_RUN else ", ".join(run.models))
+        about = style_text(f"\n{model}; {run.suite}, {run.language}", "dim")
         answers = "-" if run.name == FILE_RUN else f"{run.answers:,}"
         counts = (f"{run.problems:,}", answers, f"{run.evaluations:,}", f"{run.correct:,}")
         name = style_text(run.name).append_text(about)
@@ -354,7 +356,3 @@ def _print_notes(runs: Sequence[StoredRun]) -> None:
     for run in runs:
         if notes := str(RunNotes(note=run.note, tags=run.tags)):
             print_rich(style_text(f"{run.name}: {notes}"))
-
-
-def _describe_model(run: StoredRun) -> str:
-    return run.error or ("programs given as files" if run.name == FILE_RUN else ", ".join(run.models))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from harness.cli.generate import declare_dry_run, print_notes
 from harness.cli.options import (
     JsonOption,
     Only,
+    OnlyProblem,
     Panel,
     ProblemOption,
     RunOption,
@@ -28,7 +28,7 @@ from harness.cli.options import (
     print_rich,
     write_text,
 )
-from harness.cli.progress import show_search, show_steps
+from harness.cli.progress import show_search, show_steps, wrap
 from harness.domain import HarnessError, Language, UsageError
 from harness.domain.options import option
 from harness.generate.options import GenerateOptions
@@ -41,7 +41,7 @@ from harness.report.terminal.regress import (
     render_changes,
     summarise_changes,
 )
-from harness.report.terminal.tables import make_table, style_text
+from harness.report.terminal.tables import WIDE_TERMINAL, make_table, style_text
 from harness.report.values import format_fixed
 from harness.search.strategy import ONE_TURN, SearchOptions
 from harness.store.queries import ResultFilter
@@ -49,8 +49,6 @@ from harness.store.queries import ResultFilter
 if TYPE_CHECKING:
     from harness.pipeline.chains import SearchReport
     from harness.pipeline.dry_run import RunEstimate
-
-COLUMNS = 80
 
 
 def run(
@@ -112,7 +110,7 @@ def _print_estimate(asked: GenerateOptions, options: EvaluateOptions, search: Se
     typer.echo(f"run {estimate.run}{' (new)' if estimate.is_new else ''}")
     print_rich(_tabulate(estimate))
     for note in estimate.notes:
-        typer.echo(textwrap.fill(note, COLUMNS, subsequent_indent="  ", break_on_hyphens=False))
+        typer.echo(wrap(note))
     typer.echo("Nothing was sent. harness generate --dry-run prints the prompts.")
 
 
@@ -164,23 +162,25 @@ def improve(
         if problem is not None or language is not None:
             option = "--problem" if problem is not None else "--language"
             raise UsageError(f"{option} is for a FILE (.py): a run has its own")
-        report = improve_run(run_or_file, asked, options, search, show_search)
-        print_search(report, as_json=json_output)
-        if report.asked.failed:
-            raise typer.Exit(1)
+        _print_answered(improve_run(run_or_file, asked, options, search, show_search), as_json=json_output)
         return
     if problem is None:
         raise UsageError("improving a file needs --problem NAME (or a reference file's path)")
     report, best = improve_file(Path(run_or_file), asked, options, search, language=language, show=show_search)
-    print_search(report, as_json=json_output)
-    if report.asked.failed:
-        raise typer.Exit(1)
+    _print_answered(report, as_json=json_output)
     if best is None:
         for line in explain_failures(report):
             typer.echo(line, err=True)
         typer.echo("no correct program was found", err=True)
         raise typer.Exit(1)
     typer.echo(f"{best}", err=json_output)
+
+
+def _print_answered(report: SearchReport, *, as_json: bool) -> None:
+    """Exit with 1 if the endpoint failed."""
+    print_search(report, as_json=as_json)
+    if report.asked.failed:
+        raise typer.Exit(1)
 
 
 def print_search(report: SearchReport, *, as_json: bool) -> None:
@@ -192,9 +192,6 @@ def print_search(report: SearchReport, *, as_json: bool) -> None:
         return
     for one in report.samples:
         typer.echo(describe_turns(one), err=one.failure)
-
-
-WIDE_TERMINAL = 110
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,9 +208,7 @@ def regress(
         typer.Argument(help="Runs to re-evaluate. [default: all evaluated ones]", autocompletion=complete_run),
     ] = None,
     *,
-    only_problem: Annotated[
-        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
-    ] = None,
+    only_problem: OnlyProblem = None,
     selection: Selection,
     rule: GateRule,
     comparison: ComparisonPanel,
