@@ -175,7 +175,7 @@ def find_obstacle(before: Evaluation, after: Evaluation) -> str:
 def _find_other_machine(before: Evaluation, after: Evaluation) -> str:
     if before.hardware != after.hardware:
         return f"other hardware: {before.hardware or 'unknown'} -> {after.hardware or 'unknown'}"
-    then, now = dict(before.environment), dict(after.environment)
+    then, now = before.facts, after.facts
     for name, word in _TIMED_MUST_MATCH.items():
         if name in then and name in now and then[name] != now[name]:
             return f"other {word}: {then[name]} -> {now[name]}"

@@ -139,7 +139,7 @@ def _measured(row: ResultRow) -> float | None:
 
 
 def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
-    answers = {(row.run, row.problem, row.sample, row.turn): row for row in rows}
+    answers = {row.key: row for row in rows}
     names = {row.run for row in rows}
     runs = set() if generated_dir is None else {name for name in names if (generated_dir / name).is_dir()}
     there = (row for row in answers.values() if row.run in runs)

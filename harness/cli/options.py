@@ -27,8 +27,9 @@ from harness.store.runs import list_runs
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the user's and the shipped suites."""
-    folders = {path.name for root in _list_roots(context) for path in root.iterdir() if path.is_dir()}
-    return _matching(list(folders), incomplete)
+    from harness.pipeline.data_folders import list_suite_names
+
+    return _matching(list_suite_names(_list_roots(context)), incomplete)
 
 
 def complete_problem(context: typer.Context, incomplete: str) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from harness.cli.main import list_commands
 from harness.cli.options import JsonOption, print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel
-from harness.domain import FILE_RUN, NO_DEVICE, UsageError
+from harness.domain import FILE_RUN, NO_DEVICE, SampleKey, UsageError
 from harness.domain.errors import suggest
 from harness.report.explanations import (
     BASELINES,
@@ -136,15 +136,8 @@ def _parse_key(name: str) -> ResultFilter | None:
     if name.startswith(f"{FILE_RUN}/") and name.count("/") > 1 and not _is_number(name.rpartition("/")[2]):
         _, problem, file = name.split("/", 2)
         return ResultFilter(run=FILE_RUN, problem=problem, model=file)
-    rest, _, last = name.rpartition("/")
-    turn = "0"
-    if last.startswith("turn-"):
-        turn = last.removeprefix("turn-")
-        rest, _, last = rest.rpartition("/")
-    run, _, problem = rest.rpartition("/")
-    if not (run and problem and _is_number(last) and _is_number(turn)):
-        return None
-    return ResultFilter(run=run, problem=problem, sample=int(last), turn=int(turn))
+    key = SampleKey.parse(name)
+    return None if key is None else ResultFilter.of_sample(key)
 
 
 def _list_settings(row: ResultRow) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal, Self
 
 from harness.domain.evidence import BaselineResult, CounterReport, RooflineBounds, Timing, TimingVerdict, Work
-from harness.domain.generation import Candidate, Language
+from harness.domain.generation import Candidate, Language, SampleKey
 from harness.domain.problem import Precision, WorkloadName
 
 NO_DEVICE = "none"  # device name: none was needed (no code, rejected, not built)
@@ -190,6 +190,10 @@ class Subject:
     baseline: str
     dtype: Precision | Literal[""] = ""  # "": as in the problem's file
 
+    @property
+    def key(self) -> SampleKey:
+        return SampleKey(run=self.run, problem=self.problem, sample=self.sample, turn=self.turn)
+
 
 def chip_of(device: str, hardware: str) -> str:
     return hardware if device == "cpu" or device.startswith("cuda") else ""
@@ -242,6 +246,11 @@ class Evaluation:
     @property
     def call_speedup(self) -> float | None:
         return self.timing.call_speedup if self.outcome is Outcome.CORRECT and self.timing is not None else None
+
+    @property
+    def timing_by_case(self) -> dict[str, Timing | None]:
+        """Return the whole timing, with the name "", for a problem without cases."""
+        return {case.name: case.timing for case in self.cases} or {"": self.timing}
 
     @property
     def measured(self) -> tuple[Timing, ...]:

@@ -1,8 +1,9 @@
 """Prompts, completions, and the candidates extracted from them."""
 
+import re
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Self
 
 from harness.domain.files import BYTE_ORDER_MARK
 from harness.domain.problem import Precision
@@ -17,6 +18,7 @@ REFUSAL = "refusal"  # finish_reason of an answer that is the model's refusal an
 TokenLimitName = Literal["auto", "max_tokens", "max_completion_tokens"]  # field of a request; auto: learnt
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
+_SAMPLE_KEY = re.compile(r"([^/\s]+)/([^/\s]+)/(\d{1,9})(?:/turn-(\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,14 @@ class SampleKey:
     def __str__(self) -> str:
         turn = f"/turn-{self.turn}" if self.turn else ""
         return f"{self.run}/{self.problem}/{self.sample}{turn}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read `run/problem/sample`, with `/turn-N` for a later turn; None for any other text."""
+        found = _SAMPLE_KEY.fullmatch(text)
+        if found is None:
+            return None
+        return cls(run=found[1], problem=found[2], sample=int(found[3]), turn=int(found[4] or 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,10 @@ class _Chain:
         self._history = History()
         self._seen: dict[str, int] = {}  # turns by normalised program
 
+    @property
+    def _problem(self) -> Problem:
+        return self._session.problems[self._key.problem]
+
     async def follow(self) -> SampleSearch:
         try:
             stopped, is_final = await self._take_all()
@@ -235,7 +239,7 @@ class _Chain:
         manifest = self._session.plan.manifest
         return render_feedback(
             feedback,
-            self._session.problems[self._key.problem],
+            self._problem,
             prompt=self._session.prompt,
             language=manifest.language,
             prompts_dir=self._session.prompts_dir,
@@ -255,8 +259,7 @@ class _Chain:
             turn = replace(original, number=number, parent=sample.parent, same_as=same_as, tokens=tokens, usd=usd)
         else:
             evaluation, measurements = await self._evaluate_sample(evaluations, sample)
-            problem = self._session.problems[self._key.problem]
-            is_copy = source is not None and is_reference_copy(source, problem.source)
+            is_copy = source is not None and is_reference_copy(source, self._problem.source)
             turn = Turn(
                 number=number, evaluation=evaluation, source=source, parent=sample.parent, is_copy=is_copy,
                 measurements=measurements, tokens=tokens, usd=usd,
@@ -293,7 +296,7 @@ class _Chain:
         """Return (evaluation, number of evaluations of this program)."""
         from harness.pipeline.evaluate import make_sample_task
 
-        task = make_sample_task(sample, self._session.problems[self._key.problem], evaluations.options)
+        task = make_sample_task(sample, self._problem, evaluations.options)
         task = replace(task, rival=self._find_rival(sample.key.turn))
         with self._progress.at(self._key, "evaluating"):
             stored = await evaluations.evaluate(

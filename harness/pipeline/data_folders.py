@@ -1,6 +1,7 @@
 """Finds data folders (reference_models/, prompts/, recordings/) and problems in them or in a stored run."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,10 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
     shipped = find_shipped(SUITES)
     same = own.resolve() == shipped.resolve()
     return tuple(root for root in ((own,) if same else (own, shipped)) if root.is_dir())
+
+
+def list_suite_names(roots: Iterable[Path]) -> list[str]:
+    return sorted({path.name for root in roots for path in root.iterdir() if path.is_dir()})
 
 
 def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
@@ -68,7 +73,7 @@ def _require_folder(given: Path, option: str) -> Path:
 
 
 def _describe_unknown(suite: str, roots: tuple[Path, ...]) -> str:
-    known = sorted({path.name for root in roots for path in root.iterdir() if path.is_dir()})
+    known = list_suite_names(roots)
     return f"no suite {suite!r} in {' nor in '.join(map(str, roots)) or 'any folder'}; {suggest(suite, known, most=3)}"
 
 

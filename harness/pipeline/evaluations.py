@@ -196,10 +196,9 @@ class Evaluations:
         return placed
 
     def count(self, evaluation: Evaluation) -> int:
-        subject = evaluation.subject
-        where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
+        where = ResultFilter.of_sample(evaluation.subject.key)
         same = [one.evaluation for one in self._results.store.load_all(where, history=True)]
-        return sum(one.subject == subject and not one.outcome.is_error for one in same)
+        return sum(one.subject == evaluation.subject and not one.outcome.is_error for one in same)
 
     def require_devices(self) -> None:
         """Raises DeviceError if one was lost."""
@@ -297,7 +296,7 @@ def find_verdict(
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
     """Errors, another emulated GPU, or missing times, baselines or counters make a verdict invalid."""
-    facts = dict(evaluation.environment)
+    facts = evaluation.facts
     if evaluation.outcome.is_error or facts.get("emulated_gpu", "") != emulated_gpu:
         return False
     is_checked = any(one.check == "address_sanitizer" for one in evaluation.findings)

@@ -23,6 +23,7 @@ from harness.pipeline.generate import open_asker, open_run, prepare_run
 from harness.pipeline.options import EvaluateOptions
 from harness.report.terminal.search_progress import SearchProgress
 from harness.search.feedback import summarise
+from harness.search.history import Turn
 from harness.search.strategy import ONE_TURN, SearchOptions, Strategy, find_strategy
 from harness.store.runs import find_run, read_manifest
 
@@ -162,15 +163,13 @@ def improve_file(
     generate = replace(generate, language=start.language)
     generate = replace(generate, run=generate.run or _name_run(file, source, generate))
     report = improve(generate, options, replace(search, start=start), show)
-    solved = [one for one in report.samples if one.history.best is not None]
-    index = find_best([one.history.best.result.alone for one in solved if one.history.best is not None])
-    chosen = None if index is None else solved[index]
-    if chosen is None:
+    solved = [(one, best) for one in report.samples if (best := one.history.best) is not None]
+    index = find_best([best.result.alone for _, best in solved])
+    if index is None:
         return report, None
     path = file.with_name(f"{file.stem}.best.py")
-    best = chosen.history.best
-    assert best is not None
-    replace_text(path, _describe_history(chosen) + (best.source or ""))
+    chosen, best = solved[index]
+    replace_text(path, _describe_history(chosen, best) + (best.source or ""))
     return report, path
 
 
@@ -183,10 +182,8 @@ def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
     return f"improve-{name}-{sha256(settings.encode()).hexdigest()[:8]}"
 
 
-def _describe_history(chosen: SampleSearch) -> str:
+def _describe_history(chosen: SampleSearch, best: Turn) -> str:
     """Return comments, which may precede any program."""
-    best = chosen.history.best
-    assert best is not None
     device = best.evaluation.subject.device
     lines = [f"harness improve: {chosen.key.problem} on {device}, turn {best.number} of run {chosen.key.run}"]
     lines += [summarise(turn) for turn in chosen.history.turns]

@@ -22,7 +22,6 @@ from harness.domain import (
     ProblemError,
     RunManifest,
     StoreError,
-    Timing,
     Tolerance,
     UsageError,
     WorkloadName,
@@ -225,23 +224,18 @@ def _describe_inputs(problem: Problem, case: Case | None, workload: WorkloadName
 
 
 def _list_times(number: int, evaluation: Evaluation) -> Iterator[BaselineTime]:
-    timed = [(case.name, case.timing) for case in evaluation.cases] or [("", evaluation.timing)]
-    for case, timing in timed:
+    for case, timing in evaluation.timing_by_case.items():
         if timing is not None:
-            yield _make_time(number, evaluation, case, timing)
-
-
-def _make_time(number: int, evaluation: Evaluation, case: str, timing: Timing) -> BaselineTime:
-    return BaselineTime(
-        evaluation=number,
-        workload=evaluation.subject.workload,
-        case=case,
-        dtype=evaluation.subject.dtype,
-        baseline=timing.baseline,
-        time_us=timing.baseline_us,
-        clock="device" if timing.clock == "bound" else timing.clock,
-        hardware=evaluation.hardware,
-    )
+            yield BaselineTime(
+                evaluation=number,
+                workload=evaluation.subject.workload,
+                case=case,
+                dtype=evaluation.subject.dtype,
+                baseline=timing.baseline,
+                time_us=timing.baseline_us,
+                clock="device" if timing.clock == "bound" else timing.clock,
+                hardware=evaluation.hardware,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

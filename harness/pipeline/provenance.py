@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.copies import find_own_values, list_fenced, take_fingerprint
-from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
+from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, Subject, UsageError
 from harness.store.completions import has_run, read_prompt
 from harness.store.results import ResultStore, StoredEvaluation
 from harness.store.runs import CANDIDATE, locate_run, locate_sample
@@ -71,8 +71,7 @@ class Provenance:
         """Return code in the first prompt, since later ones quote the model's, and the file of `harness improve`."""
         if subject.run == FILE_RUN or not has_run(self._generated_dir, subject.run):
             return []
-        key = SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample)
-        folder = locate_sample(locate_run(self._generated_dir, subject.run), key)
+        folder = locate_sample(locate_run(self._generated_dir, subject.run), replace(subject.key, turn=0))
         shown = list_fenced(read_prompt(folder) or "")
         given = folder / CANDIDATE
         if subject.prompt.endswith(FROM_FILE) and given.is_file():
@@ -83,9 +82,8 @@ class Provenance:
         """The first model that submitted a program is no copy, however often it is evaluated."""
         first = self.store.find_first(values) if values and subject.run != FILE_RUN else None
         if first is not None and first.model != subject.model:
-            where = SampleKey(run=first.run, problem=first.problem, sample=first.sample, turn=first.turn)
             message = (
-                f"its program or a kernel of it is that of model {first.model}, sample {where} "
+                f"its program or a kernel of it is that of model {first.model}, sample {first.key} "
                 f"(evaluation {first.id}), up to names and layout"
             )
             yield Finding(check=NEAR_DUPLICATE, severity="warning", message=message)

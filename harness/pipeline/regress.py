@@ -127,9 +127,7 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
     chosen: dict[int, ResultRow] = {}
     for pin in pins:
         if pin.sample is not None:
-            key = pin.sample
-            where = ResultFilter(run=key.run, problem=key.problem, sample=key.sample, turn=key.turn)
-            matches = [row for row in store.rows(where) if row.id in latest]
+            matches = [row for row in store.rows(ResultFilter.of_sample(pin.sample)) if row.id in latest]
         elif pin.evaluation in latest:
             matches = [latest[pin.evaluation]]
         else:
@@ -161,8 +159,7 @@ def _open_entry(store: ResultStore, row: ResultRow, options: EvaluateOptions, ru
 def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
     """Return preceding evaluations under the same conditions, and itself last."""
     subject, conditions = stored.evaluation.subject, _conditions_of(stored.evaluation)
-    where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
-    earlier = [one for one in store.load_all(where, history=True) if one.id < stored.id]
+    earlier = [one for one in store.load_all(ResultFilter.of_sample(subject.key), history=True) if one.id < stored.id]
     group = [stored.evaluation]
     for one in reversed(earlier):
         if one.evaluation.subject != subject:
@@ -174,7 +171,7 @@ def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tup
 
 
 def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
-    facts = {name: value for name, value in evaluation.environment if name not in _VOLATILE}
+    facts = {name: value for name, value in evaluation.facts.items() if name not in _VOLATILE}
     return evaluation.outcome, facts
 
 
@@ -193,7 +190,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     problem = find_evaluated_problem(subject, options.generated_dir, options.problems_dir)
     if subject.workload != "reduced" and problem.workload(subject.workload) is None:
         raise UsageError(f"the problem has no {subject.workload} workload any more")
-    seed = dict(stored.evaluation.environment).get("seed", "")
+    seed = stored.evaluation.facts.get("seed", "")
     origin = Origin(**{one.name: getattr(subject, one.name) for one in fields(Origin)})
     return make_task(
         problem,
@@ -213,11 +210,10 @@ def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Cha
     from harness.generate.extraction.extractor import reextract
 
     changes = []
-    latest = {(row.run, row.problem, row.sample, row.turn): row for row in rows if row.run and row.run != FILE_RUN}
-    for (run, problem, sample, turn), row in latest.items():
-        key = SampleKey(run=run, problem=problem, sample=sample, turn=turn)
+    latest = {row.key: row for row in rows if row.run and row.run != FILE_RUN}
+    for key, row in latest.items():
         try:
-            run_dir = locate_run(generated_dir, run)
+            run_dir = locate_run(generated_dir, key.run)
             found = [load_sample(run_dir, key)] if has_sample(run_dir, key) else []
         except HarnessError as error:
             changes.append(_describe_extraction(row, "not_comparable", f"its files are damaged: {error}"))
@@ -291,7 +287,7 @@ def _evaluate_group(
 
 def _setting_of(entry: Reevaluation) -> _Setting:
     subject = entry.subject
-    gpu = dict(entry.before[-1].environment).get("emulated_gpu")
+    gpu = entry.before[-1].facts.get("emulated_gpu")
     return find_device(subject), subject.workload, subject.baseline, gpu
 
 
@@ -317,9 +313,6 @@ def _conclude(entry: Reevaluation, rule: GateRule) -> Change:
             subject=before.subject, kind="not_comparable", reason=entry.obstacle, before=before.outcome, stored=entry.id
         )
     return replace(classify_change(entry.before, entry.after, rule), stored=entry.id)
-
-
-_SAMPLE = re.compile(r"(?P<run>[^/\s]+)/(?P<problem>[^/\s]+)/(?P<sample>\d{1,9})(?:/turn-(?P<turn>\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,12 +341,9 @@ def read_pins(path: Path) -> tuple[Pin, ...]:
 def _read_pin(text: str, line: int, path: Path) -> Pin:
     if re.fullmatch(r"\d{1,15}", text):
         return Pin(line=line, evaluation=int(text))
-    match = _SAMPLE.fullmatch(text)
-    if match is None:
+    key = SampleKey.parse(text)
+    if key is None:
         raise UsageError(
             f"{path}, line {line}: expected the number of an evaluation or run/problem/sample, found {text!r}"
         )
-    key = SampleKey(
-        run=match["run"], problem=match["problem"], sample=int(match["sample"]), turn=int(match["turn"] or 0)
-    )
     return Pin(line=line, sample=key)

@@ -1,6 +1,6 @@
 """Describes verdicts of evaluations in plain sentences."""
 
-from harness.domain import FILE_RUN, Clock, Evaluation, Outcome, SampleKey, Subject, Timing, WithoutCustom
+from harness.domain import FILE_RUN, Clock, Evaluation, Outcome, Subject, Timing, WithoutCustom
 from harness.report.terminal.tables import format_speedup, format_time_us
 from harness.report.values import count, format_range
 from harness.store.columns import ResultRow
@@ -50,7 +50,7 @@ def name_sample(subject: Subject | ResultRow) -> str:
     """Return `run/problem/sample`, with the turn if any; `file/problem/NAME` for a candidate given as a file."""
     if subject.run == FILE_RUN:
         return f"{FILE_RUN}/{subject.problem}/{subject.model}"
-    return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
+    return str(subject.key)
 
 
 def state_verdict(evaluation: Evaluation) -> str:

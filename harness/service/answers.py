@@ -31,7 +31,7 @@ def describe_task(service: Service, entry: Entry) -> dict[str, Any]:
         "task_id": entry.task,
         "state": entry.state,
         "digest": entry.digest,
-        "position": service.queue.position(entry) if entry.state == "queued" else None,
+        "position": service.queue.position(entry),
         "accepted_at": format_time(entry.accepted_at),
         "started_at": format_time(entry.started_at),
         "finished_at": format_time(entry.finished_at),

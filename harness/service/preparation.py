@@ -8,7 +8,7 @@ from harness.domain import EMULATED, Language, Problem, UsageError
 from harness.domain.errors import suggest
 from harness.executors.executor import Executor, Origin, Task, make_task
 from harness.languages import CPU_LANGUAGE, GPU_LANGUAGE, LANGUAGES, detect_language
-from harness.pipeline.data_folders import find_suite_folder, list_suite_roots
+from harness.pipeline.data_folders import find_suite_folder, list_suite_names, list_suite_roots
 from harness.pipeline.evaluate import choose_workload, extract_program, read_submission
 from harness.pipeline.options import EvaluateOptions, read_baselines
 from harness.problems.discovery import list_files, parse_problem, read_problem
@@ -104,9 +104,9 @@ def _require_name(name: str) -> None:
 def find_named_suite(suite: str, problems_dir: Path | None) -> Path:
     """Raises UsageError without folder names of this machine, since clients read it."""
     _require_name(suite)
-    known = {path.name for root in list_suite_roots(problems_dir) for path in root.iterdir() if path.is_dir()}
+    known = list_suite_names(list_suite_roots(problems_dir))
     if suite not in known:
-        raise UsageError(f"no suite {suite!r}; {suggest(suite, sorted(known))}")
+        raise UsageError(f"no suite {suite!r}; {suggest(suite, known)}")
     return find_suite_folder(suite, problems_dir)
 
 

@@ -79,6 +79,7 @@ CREATE INDEX IF NOT EXISTS tasks_waiting ON tasks (priority DESC, number) WHERE 
 CREATE INDEX IF NOT EXISTS tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL;
 """
 _ENTRY = "number, client, task, digest, priority, state, accepted_at, started_at, finished_at, error"
+_FIND = f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?"
 
 
 class QueueFull(HarnessError):
@@ -181,14 +182,17 @@ class TaskQueue:
         self._end(number, "invalid" if is_lasting else "failed", packed, storable)
 
     def find(self, client: str, task: str) -> Entry | None:
-        rows = self._read(f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?", (client, task))
+        rows = self._read(_FIND, (client, task))
         return Entry(*rows[0]) if rows else None
 
     def read_verdict(self, number: int) -> str | None:
         rows = self._read("SELECT verdict FROM tasks WHERE number = ?", (number,))
         return zlib.decompress(rows[0][0]).decode() if rows and rows[0][0] is not None else None
 
-    def position(self, entry: Entry) -> int:
+    def position(self, entry: Entry) -> int | None:
+        """Return the number of queued tasks that go first; None for a task that does not wait."""
+        if entry.state != "queued":
+            return None
         query = "SELECT count(*) FROM tasks WHERE state = 'queued' AND (priority > ? OR priority = ? AND number < ?)"
         return int(self._read(query, (entry.priority, entry.priority, entry.number))[0][0])
 
@@ -211,8 +215,7 @@ class TaskQueue:
 
     def _add(self, task: NewTask) -> tuple[Entry, bool]:
         digest = task.submission.digest
-        select = f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?"
-        row = self._connection.execute(select, (task.client, task.task)).fetchone()
+        row = self._connection.execute(_FIND, (task.client, task.task)).fetchone()
         if row is not None and row[3] != digest:
             raise TaskConflict(f"task {task.task} was submitted before with another program or other settings")
         if row is None:
@@ -225,7 +228,7 @@ class TaskQueue:
             self._connection.execute(f"UPDATE tasks SET {again} WHERE number = ?", (row[0],))
         else:
             return Entry(*row), False
-        return Entry(*self._connection.execute(select, (task.client, task.task)).fetchone()), True
+        return Entry(*self._connection.execute(_FIND, (task.client, task.task)).fetchone()), True
 
     def _require_room(self, client: str, limits: Limits) -> None:
         queued = self._connection.execute("SELECT count(*) FROM tasks WHERE state = 'queued'").fetchone()[0]

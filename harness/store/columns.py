@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
-from harness.domain import Clock, Evaluation, Language, Outcome, TimingVerdict, UsageError, WithoutCustom, WorkloadName
+from harness.domain import (
+    Clock,
+    Evaluation,
+    Language,
+    Outcome,
+    SampleKey,
+    TimingVerdict,
+    UsageError,
+    WithoutCustom,
+    WorkloadName,
+)
 from harness.domain.errors import explain_unknown
 
 Value = str | int | float | None
@@ -165,6 +175,10 @@ class ResultRow(NamedTuple):
     call_speedup: float | None = _column(
         "call_speedup", "`baseline_call_us` / `call_us`; it does not affect the verdict", since=10, unit="x"
     )
+
+    @property
+    def key(self) -> SampleKey:
+        return SampleKey(run=self.run, problem=self.problem, sample=self.sample, turn=self.turn)
 
 
 def _complete(column: Column, kind: Any) -> Column:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.domain import Completion, SampleKey, StoreError, UsageError
+from harness.domain import Completion, StoreError, UsageError
 from harness.store.columns import ResultRow
 from harness.store.runs import (
     COMPLETION_REST,
@@ -55,9 +55,8 @@ def has_run(generated_dir: Path, run: str) -> bool:
 def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
     if generated_dir is None or not row.run:
         return None
-    key = SampleKey(run=row.run, problem=row.problem, sample=row.sample, turn=row.turn)
     try:
-        return locate_sample(locate_run(generated_dir, row.run), key)
+        return locate_sample(locate_run(generated_dir, row.run), row.key)
     except UsageError:
         return None
 

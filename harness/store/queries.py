@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from harness.domain import INEXACT, UNTIMED, Outcome, UsageError
+from harness.domain import INEXACT, UNTIMED, Outcome, SampleKey, UsageError
 from harness.domain.errors import explain_unknown, suggest
 from harness.domain.options import option
 from harness.store.columns import COLUMNS, compile_condition, list_compared
@@ -52,6 +52,10 @@ class ResultFilter:
     )
     sample: int | None = None
     turn: int | None = None
+
+    @classmethod
+    def of_sample(cls, key: SampleKey) -> Self:
+        return cls(run=key.run, problem=key.problem, sample=key.sample, turn=key.turn)
 
 
 _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"

@@ -29,7 +29,7 @@ def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
     candidate = subject.pop("candidate_digest") or None
     if record["build"] is not None:
         del record["build"]["log"]
-    record["environment"] = dict(evaluation.environment)
+    record["environment"] = evaluation.facts
     record["phases_s"] = dict(evaluation.phases_s)
     for kernel in record["counters"]["kernels"] if record["counters"] else ():
         kernel["metrics"] = dict(kernel["metrics"])
@@ -116,9 +116,8 @@ def make_trace(stored: StoredEvaluation) -> Event:
     spans = _list_spans(evaluation)
     events = list(_name_thread(EVALUATION, name, 1, "phases"))
     events += [_make_slice(phase, 1e6 * begin_s, 1e6 * took_s, (EVALUATION, 1)) for phase, begin_s, took_s in spans]
-    timings = [(case.name, case.timing) for case in evaluation.cases] or [("", evaluation.timing)]
     begin_us = next((1e6 * begin_s for phase, begin_s, _ in spans if phase == "timing"), 0.0)
-    for number, (case, timing) in enumerate(timings):
+    for number, (case, timing) in enumerate(evaluation.timing_by_case.items()):
         if timing is not None and timing.blocks:
             events += _list_calls(case, timing, begin_us, number)
     if evaluation.work is not None:

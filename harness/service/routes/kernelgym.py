@@ -66,8 +66,7 @@ def make_router(service: Service) -> APIRouter:
         entry = service.queue.find(request.state.client, task_id)
         if entry is None:
             return refuse(404, "no such task")
-        position = service.queue.position(entry) if entry.state == "queued" else None
-        return JSONResponse(describe_status(entry) | {"queue_position": position})
+        return JSONResponse(describe_status(entry) | {"queue_position": service.queue.position(entry)})
 
     @router.get("/results/{task_id:path}")
     async def results(task_id: str, request: Request) -> Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, redirect_stdout
 from dataclasses import asdict, replace
 from time import monotonic
@@ -280,7 +280,8 @@ class ToolSession:
         local = replace(self._local, device=EMULATED, check_kernels=None) if sanitizes else self._local
         if profiles:
             local = replace(local, fidelity="correctness", profile=True)
-            _require_gpu(find_devices(local.device, language))
+            if not any(name.startswith("cuda") for name in find_devices(local.device, language)):
+                raise UsageError("profile needs an NVIDIA GPU: this server evaluates on none")
         if not find_devices(local.device, language):
             raise UsageError(f"device {local.device} evaluates no {language} programs")
         if local not in self._executors:
@@ -326,11 +327,6 @@ class ToolSession:
             feedback, problem, prompt=PROMPT, language=language, prompts_dir=folder, has_tools=True
         )
         return told_text, summary
-
-
-def _require_gpu(devices: Sequence[str]) -> None:
-    if not any(one.startswith("cuda") for one in devices):
-        raise UsageError("profile needs an NVIDIA GPU: this server evaluates on none")
 
 
 def _describe_counters(feedback: Feedback, report: CounterReport) -> dict[str, Any]:
