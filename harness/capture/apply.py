@@ -160,7 +160,7 @@ def _run_watched(
     script: Path, arguments: Sequence[str], name: str, steps: int, put: Callable[[nn.Module], object] | None = None
 ) -> tuple[nn.Module, comparison.Calls, list[float]]:
     """Return the model, its first calls, and the losses whose gradients the script computes in `steps` calls."""
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    calls: list[comparison.Call] = []
     seen = 0
 
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from harness.capture.runtime import list_arguments, map_arguments, take_tensors
 from harness.capture.values import TensorFacts, describe, merge, write_tensor
 from harness.capture.watch import Arguments, CallForm, Unsupported
 from harness.domain import ProblemError
+from harness.domain.errors import name_cause
 
 OF_PROXIES = ("Proxy", "symbolic tracing", "__index__")  # in messages about what torch.fx has instead of tensors
 MAX_CASES = 4
@@ -191,7 +192,7 @@ def describe_failure(error: Exception) -> str:
         return f"{place}: it depends on values of tensors"
     if isinstance(error, fx.proxy.TraceError) or any(one in str(error) for one in OF_PROXIES):
         return f"{place}: it depends on values or sizes of tensors"
-    return f"{place}: {(str(error).strip().splitlines() or [type(error).__name__])[0][:200]}"
+    return f"{place}: {name_cause(error)[:200]}"
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from harness.capture.runtime import fill_outputs, take_tensors
 from harness.capture.values import write_tensor
 from harness.capture.watch import CallForm
 from harness.domain import ProblemError
+from harness.domain.errors import name_cause
 from harness.tensors.values import list_tensors
 
 SEED = 20
@@ -32,9 +33,7 @@ def find_constant(module: nn.Module, form: CallForm, device: torch.device) -> li
     try:
         own = differentiate(module, form, tensors)
     except Exception as error:  # of the user's code
-        raise ProblemError(
-            f"its backward pass fails: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
-        ) from error
+        raise ProblemError(f"its backward pass fails: {name_cause(error)}") from error
     try:
         precise = {name: one.double() if one.is_floating_point() else one for name, one in tensors.items()}
         exact = differentiate(module.double(), form, precise)

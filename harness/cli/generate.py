@@ -189,16 +189,15 @@ def _extract_file(file: Path, *, json_output: bool) -> None:
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     text = content.decode(find_wide_encoding(content) or "utf-8", "replace")
     found = find_code(text)
-    extraction = found.extraction if found else None
     if json_output:
-        print_records({"source": found.source, **asdict(extraction)} if found and extraction else None)
+        print_records({"source": found.source, **asdict(found.extraction)} if found else None)
     elif found:
         typer.echo(found.source, nl=False)
-    if extraction is None:
+    if found is None:
         reason = explain_reasoning(text)
         typer.echo(f"no program with ModelNew in {file}{f': {reason}' if reason else ''}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
-    typer.echo("\n".join([summarise_choice(extraction), *list_alternatives(extraction)]), err=True)
+    typer.echo("\n".join([summarise_choice(found.extraction), *list_alternatives(found.extraction)]), err=True)
 
 
 def _extract_again(

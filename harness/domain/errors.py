@@ -70,6 +70,16 @@ def suggest(name: object, known: Iterable[str], otherwise: str | None = None, *,
     return f"known: {', '.join(names[:NAMES_SHOWN]) or 'none'}{more}" if otherwise is None else otherwise
 
 
+def shorten(text: str, most: int) -> str:
+    """Cut the text after `most` characters, and mark it then by `...`."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def name_cause(error: Exception) -> str:
+    """Return the first line of the message, or the kind of an error without one."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def explain_unknown(what: str, name: object, known: Iterable[str]) -> str:
     names = list(known)
     hint = suggest(name, names, "")

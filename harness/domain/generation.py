@@ -101,7 +101,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """`joined` are lines of other blocks. `more_alternatives` counts rejected programs beyond the listed ones."""
+    """Lines are 1-based, inclusive, without fences; `joined` are those of other blocks. `more_alternatives` counts
+    rejected programs beyond the listed ones."""
 
     rule: str
     first_line: int

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from harness.formats.imported import NotPythonError, UnsupportedError
-from harness.problems.discovery import bound_names
+from harness.problems.discovery import defined_names
 from harness.syntax import find_first_line, is_docstring, parse_python
 
 _FUTURE = "__future__"
@@ -121,11 +121,7 @@ def _choose(body: list[ast.stmt], wanted: Collection[str] | None) -> tuple[list[
 
 
 def _list_bound(statement: ast.stmt) -> frozenset[str]:
-    if isinstance(statement, _DEFINITIONS):
-        return frozenset([statement.name])
-    if isinstance(statement, ast.Import | ast.ImportFrom) and getattr(statement, "module", "") != _FUTURE:
-        return frozenset((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
-    return bound_names(statement)
+    return frozenset() if getattr(statement, "module", "") == _FUTURE else defined_names(statement)
 
 
 def rename_names(source: str, renamed: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import platform
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -48,22 +48,11 @@ def render_prompt(
     has_tools: bool = False,
 ) -> Prompt:
     """With `has_tools` the reader evaluates by tools instead of answering. Raises UsageError."""
-    from jinja2 import TemplateError
-
     folder = _find_prompt(prompt, prompts_dir)
-    try:
-        template = _load_template(folder, (f"{language}.jinja", ANY_LANGUAGE), prompts_dir)
-        text = template.render(
-            problem=problem,
-            reference=_clean_reference(problem.source),
-            language=language,
-            rules=LANGUAGES[language],
-            gpu=gpu,
-            host=host,
-            has_tools=has_tools,
-        )
-    except TemplateError as error:
-        raise UsageError(_describe_template_error(error, folder / f"{language}.jinja")) from error
+    names = (f"{language}.jinja", ANY_LANGUAGE)
+    facts = {"problem": problem, "reference": _clean_reference(problem.source), "gpu": gpu, "host": host}
+    more = {"language": language, "rules": LANGUAGES[language], "has_tools": has_tools}
+    text = _render(folder, names, prompts_dir, facts, **more)
     return Prompt(name=folder.name, problem=problem.name, language=language, text=text)
 
 
@@ -71,14 +60,20 @@ def render_feedback(
     feedback: object, problem: Problem, *, prompt: str, language: Language, prompts_dir: Path, has_tools: bool = False
 ) -> str:
     """`prompt` is a name in `prompts_dir` or the path of a folder. Raises UsageError."""
+    folder, facts = _find_prompt(prompt, prompts_dir), {"feedback": feedback, "problem": problem}
+    return _render(folder, FEEDBACK, prompts_dir, facts, language=language, has_tools=has_tools)
+
+
+def _render(
+    folder: Path, names: tuple[str, ...], prompts_dir: Path, facts: Mapping[str, object], **more: object
+) -> str:
+    """Render the first of the templates that exists. Errors name the `facts` as what it may use."""
     from jinja2 import TemplateError
 
-    folder = _find_prompt(prompt, prompts_dir)
     try:
-        template = _load_template(folder, FEEDBACK, prompts_dir)
-        return template.render(feedback=feedback, problem=problem, language=language, has_tools=has_tools)
+        return _load_template(folder, names, prompts_dir).render(**facts, **more)
     except TemplateError as error:
-        raise UsageError(_describe_template_error(error, folder / FEEDBACK[0], ("feedback", "problem"))) from error
+        raise UsageError(_describe_template_error(error, folder / names[0], facts)) from error
 
 
 def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
@@ -116,9 +111,7 @@ def _load_template(folder: Path, names: tuple[str, ...], prompts_dir: Path) -> T
     return environment.select_template(names)
 
 
-def _describe_template_error(
-    error: Exception, template: Path, variables: tuple[str, ...] = ("problem", "reference", "gpu", "host")
-) -> str:
+def _describe_template_error(error: Exception, template: Path, variables: Iterable[str]) -> str:
     """Name the failing template, which may be an included one."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".jinja")]
     line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else None)

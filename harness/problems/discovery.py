@@ -5,7 +5,6 @@ docs/problems.md lists the settings.
 
 import ast
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -157,6 +156,15 @@ def bound_names(statement: ast.stmt) -> frozenset[str]:
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
+def defined_names(statement: ast.stmt) -> frozenset[str]:
+    """Return what a definition, an import or an assignment binds."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return frozenset([statement.name])
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return frozenset((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
+    return bound_names(statement)
+
+
 def is_library(statement: ast.stmt) -> bool:
     """Return whether it defines the problem's best library call."""
     if not isinstance(statement, ast.ClassDef) or statement.name != LIBRARY_CLASS:
@@ -185,22 +193,13 @@ def _read_source(path: Path) -> str:
 
 
 def _require_names(tree: ast.Module, path: Path) -> None:
-    defined = {name for statement in tree.body for name in _defined_names(statement)}
+    defined = {name for statement in tree.body for name in defined_names(statement)}
     missing = [name for name in REQUIRED_NAMES if name not in defined]
     if missing:
         raise ProblemError(
             f"{path}: expected {', '.join(REQUIRED_NAMES)} at module level, found no {', '.join(missing)}; "
             "define the missing names"
         )
-
-
-def _defined_names(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
-        yield statement.name
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name for alias in statement.names)
-    else:
-        yield from bound_names(statement)
 
 
 def _read_settings(tree: ast.Module, path: Path) -> dict[str, Any]:

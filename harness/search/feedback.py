@@ -23,6 +23,7 @@ from harness.domain import (
     RooflineBounds,
     Timing,
 )
+from harness.domain.errors import shorten
 from harness.search.history import History, Turn
 
 MOST_LINES = 30
@@ -64,8 +65,7 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    words = " ".join(clean(text).replace("`", "'").split())
-    return words if len(words) <= MOST_IN_LINE else f"{words[:MOST_IN_LINE]}..."
+    return shorten(" ".join(clean(text).replace("`", "'").split()), MOST_IN_LINE)
 
 
 MOST_ERROR_LINES = 8

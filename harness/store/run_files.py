@@ -29,7 +29,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return record
 
 
-def to_json(record: dict[str, Any]) -> bytes:
+def to_json(record: dict[str, Any] | list[dict[str, Any]]) -> bytes:
     return (json.dumps(record, indent=1) + "\n").encode()
 
 

@@ -20,7 +20,6 @@ tree per language (`cpp/`, `cuda/`) is possible.
 """
 
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -242,7 +241,7 @@ def write_sample(
     record = {**_describe(key, prompt, candidate), **provenance}
     files = {PROMPT: prompt.text.encode("utf-8", "surrogatepass"), COMPLETION_REST: _describe_completion(completion)}
     if prompt.earlier:
-        files[MESSAGES] = (json.dumps([asdict(one) for one in prompt.earlier], indent=1) + "\n").encode()
+        files[MESSAGES] = to_json([asdict(one) for one in prompt.earlier])
     if completion.text is not None:
         files[COMPLETION_TEXT] = completion.text.encode("utf-8", "surrogatepass")
     if candidate is not None:

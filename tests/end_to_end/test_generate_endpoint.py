@@ -67,7 +67,7 @@ def test_a_program_in_the_arguments_of_a_tool_call_is_found(content: str | None)
     calls = [{"id": "call_1", "type": "function", "function": function}]
     completion = ask_server(serve(reply_with(content, finish_reason="tool_calls", tool_calls=calls)))
     found = find_code(completion.text or "")
-    assert (found and found.source, found and found.rule) == (program, "tool_call")
+    assert (found and found.source, found and found.extraction.rule) == (program, "tool_call")
     assert (completion.text or "").startswith(content or "<tool_call>")
 
 

@@ -13,6 +13,7 @@ from harness.domain import CaseResult, Evaluation, Outcome, Sample, UsageError
 from harness.formats.imported import read_json_lines, read_json_object, write_bytes
 from harness.formats.kernelbench.export import load_evaluations
 from harness.formats.storing import WORKLOADS
+from harness.store.run_files import to_json
 from harness.store.runs import PROVENANCE, load_samples, locate_sample, read_manifest
 
 STATUS = {
@@ -71,7 +72,7 @@ def _name_solution(run_dir: Path, sample: Sample, definition: str, target: Path)
     source = {"path": "main.py", "content": sample.candidate.source + _ENTRY}
     record = {"name": name, "definition": definition, "author": sample.model, "spec": spec, "sources": [source]}
     path = target / "solutions" / sample.model.replace("/", "_") / f"{name}.json"
-    write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
+    write_bytes(path, to_json(record))
     return name
 
 

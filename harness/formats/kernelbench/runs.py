@@ -80,16 +80,12 @@ def _import_level(
     keys = (SampleKey(run=name, problem=names[kernel.number], sample=kernel.sample) for kernel in kernels)
     candidates = (Candidate(source=one.source, language=manifest.language, rule="imported") for one in kernels)
     store_run(run_dir, manifest, ((key, candidate, "") for key, candidate in zip(keys, candidates, strict=True)))
-    if not (results or times):
-        return ImportedRun(name=name, folder=run_dir, kernels=len(kernels), claims=None, mismatches=())
-    write_claims(run_dir, reported)
-    return ImportedRun(
-        name=name,
-        folder=run_dir,
-        kernels=len(kernels),
-        claims=list_claims(results, times, reported.level),
-        mismatches=tuple(_list_mismatches(results, times.get(f"level{reported.level}"), suite, names)),
-    )
+    claims, mismatches = None, tuple[str, ...]()
+    if results or times:
+        write_claims(run_dir, reported)
+        claims = list_claims(results, times, reported.level)
+        mismatches = tuple(_list_mismatches(results, times.get(f"level{reported.level}"), suite, names))
+    return ImportedRun(name=name, folder=run_dir, kernels=len(kernels), claims=claims, mismatches=mismatches)
 
 
 def _find_names(suite: str, numbers: Collection[int], settings: RunImport) -> dict[int, str]:

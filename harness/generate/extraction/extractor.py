@@ -8,11 +8,12 @@ a rejected one; the last wins a tie. If no block parses, one that contains `clas
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Literal
 
 from harness.domain import Alternative, Candidate, Completion, Extraction, Language, Sample
+from harness.domain.errors import shorten
 from harness.generate.extraction import remarks
 from harness.generate.extraction.blocks import Answer, Block, Rule, list_answers
 from harness.generate.extraction.joining import join_blocks, join_files, list_files
@@ -39,13 +40,8 @@ _PROGRAM_START = re.compile(r"^(?:import\s+[\w.]+|from\s+[\w.]+\s+import\b|class
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Lines are 1-based, inclusive, without fences."""
-
     source: str
-    rule: Rule
-    first_line: int
-    last_line: int
-    extraction: Extraction | None = field(default=None, compare=False)
+    extraction: Extraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +60,7 @@ def extract_candidate(completion: Completion, language: Language) -> Candidate |
     found = find_code(completion.text or "")
     if found is None:
         return None
-    return Candidate(source=found.source, language=language, rule=found.rule, extraction=found.extraction)
+    return Candidate(source=found.source, language=language, rule=found.extraction.rule, extraction=found.extraction)
 
 
 def find_code(text: str) -> Found | None:
@@ -86,9 +82,7 @@ def find_code(text: str) -> Found | None:
         alternatives=(*(_describe_alternative(choice, taken) for choice in lost[:_MOST_ALTERNATIVES]), *files),
         more_alternatives=len(blocks) - 1 - min(len(lost), _MOST_ALTERNATIVES),
     )
-    return Found(
-        source=block.source, rule=block.rule, first_line=block.start + 1, last_line=block.end, extraction=extraction
-    )
+    return Found(source=block.source, extraction=extraction)
 
 
 def _join(taken: _Choice) -> tuple[Block, tuple[Block, ...], tuple[Alternative, ...]]:
@@ -274,8 +268,7 @@ def _explain_loss(choice: _Choice, taken: _Choice) -> str:
 
 
 def _quote(remark: Remark) -> str:
-    words = remark.words
-    return f'"{words if len(words) <= _SHOWN_CHARACTERS else words[:_SHOWN_CHARACTERS] + "..."}"'
+    return f'"{shorten(remark.words, _SHOWN_CHARACTERS)}"'
 
 
 ExtractionKind = Literal["found", "lost", "other", "rule"]

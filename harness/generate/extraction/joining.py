@@ -16,7 +16,7 @@ from typing import Self
 from harness.generate.extraction.blocks import Answer, Block
 from harness.generate.extraction.programs import ENTRY_POINT, compiles, is_program, quote_text, walk_top_level
 from harness.generate.extraction.remarks import FILE_NAME, find_file_name
-from harness.problems.discovery import bound_names
+from harness.problems.discovery import defined_names
 from harness.syntax import try_parse
 
 _Import = ast.Import | ast.ImportFrom
@@ -184,7 +184,7 @@ class Names:
             loaded = set()
         return cls(
             bound=frozenset(bound),
-            exported=frozenset(name for node in statements for name in _list_exported(node)),
+            exported=frozenset(name for node in statements for name in defined_names(node)),
             missing=frozenset(loaded - bound - _BUILTIN_NAMES),
             imports=any(isinstance(node, ast.Import | ast.ImportFrom) for node in statements),
         )
@@ -290,16 +290,6 @@ def _list_bound(tree: ast.Module) -> Iterator[str]:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
             case ast.Import() | ast.ImportFrom():
-                yield from _list_exported(node)
+                yield from defined_names(node)
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 yield name
-
-
-def _list_exported(node: ast.stmt) -> Iterator[str]:
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            yield from ((alias.asname or alias.name).partition(".")[0] for alias in aliases)
-        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-            yield from bound_names(node)

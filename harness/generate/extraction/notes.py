@@ -15,6 +15,7 @@ from harness.domain import (
     Finding,
     Sample,
 )
+from harness.domain.errors import shorten
 from harness.generate.extraction.blocks import explain_removal
 
 EXTRACTION = "extraction"
@@ -117,8 +118,7 @@ def _quote_refusal(completion: Completion) -> str:
     words = " ".join((completion.text or "").split())
     if (completion.finish_reason or "").lower() != REFUSAL or not words:
         return ""
-    shown = words if len(words) <= _SHOWN_OF_REFUSAL else words[:_SHOWN_OF_REFUSAL] + "..."
-    return f", and says {shown!r}"
+    return f", and says {shorten(words, _SHOWN_OF_REFUSAL)!r}"
 
 
 def _explain_content(completion: Completion) -> tuple[str, str] | None:

@@ -5,9 +5,9 @@ import json
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from harness.domain import ProviderError
 
@@ -152,15 +152,19 @@ def find_error(answer: object) -> EndpointError | None:
         return find_error(answer[0]) if answer else None
     if not isinstance(answer, dict):
         return None
-    choices = answer.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    choice = first_choice(answer)
     message = choice.get("message")
     nested = message.get("error") if isinstance(message, dict) else None
     for error in (answer.get("error"), answer.get("errors"), choice.get("error"), nested):
         if _is_error(error):
             return _describe(error, outer=answer)
-    is_error = "error" in (answer.get("object"), answer.get("type")) or not choices
+    is_error = "error" in (answer.get("object"), answer.get("type")) or not answer.get("choices")
     return _describe(answer) if is_error and next(_list_messages(answer), "") else None
+
+
+def first_choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    choices = answer.get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
 
 def make_failure(

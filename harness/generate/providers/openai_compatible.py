@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.domain import REFUSAL, Completion, SampleKey, TokenLimitName, Usage, UsageError
+from harness.domain.errors import shorten
 from harness.generate.providers import CompletionRequest
 from harness.generate.providers.endpoint_errors import (
     AttemptFailed,
@@ -27,6 +28,7 @@ from harness.generate.providers.endpoint_errors import (
     RetryPolicy,
     RunRefused,
     find_error,
+    first_choice,
     make_failure,
 )
 
@@ -209,7 +211,7 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
     answer = _parse(body)
     error = find_error(answer)
     answer = answer if isinstance(answer, dict) else {}
-    choice = _first(answer.get("choices"))
+    choice = first_choice(answer)
     finish_reason = _text_or_none(choice.get("finish_reason"))
     if finish_reason and finish_reason.lower() not in _FINISHED:
         error = error or EndpointError("the endpoint gives no other reason")
@@ -240,8 +242,7 @@ def _interrupted(error: EndpointError, where: str) -> Exception:
 
 
 def describe_body(body: str) -> str:
-    words = " ".join(body.split())
-    return repr(words if len(words) <= _SHOWN_CHARACTERS else words[:_SHOWN_CHARACTERS] + "...")
+    return repr(shorten(" ".join(body.split()), _SHOWN_CHARACTERS))
 
 
 def _parse(body: str) -> Any:
@@ -260,12 +261,6 @@ def _parse(body: str) -> Any:
     if not isinstance(answer, dict) and find_error(answer) is None:
         raise AttemptFailed(f"the response is not a JSON object: {describe_body(body)}")
     return answer
-
-
-def _first(choices: object) -> dict[str, Any]:
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return choices[0]
-    return {}
 
 
 def _find_message(choice: dict[str, Any]) -> dict[str, Any] | None:

@@ -34,7 +34,6 @@ def test_the_program_that_a_careful_reader_would_submit_is_found(name: str) -> N
 def test_chosen_program_has_the_reasons_for_and_against_the_others() -> None:
     text = f"Draft:\n{fenced(1)}\nSome version:\n{fenced(2)}\nFinal version:\n{fenced(3)}\nFor comparison:\n{fenced(4)}"
     extraction = find(text).extraction
-    assert extraction is not None
     assert (extraction.rule, extraction.first_line, extraction.last_line) == ("fence", 17, 19)
     assert extraction.reason == 'the text submits it: "Final version:"'
     assert [(one.rule, one.first_line, one.last_line, one.reason) for one in extraction.alternatives] == [
@@ -46,21 +45,18 @@ def test_chosen_program_has_the_reasons_for_and_against_the_others() -> None:
 
 def test_a_program_that_does_not_parse_is_an_alternative() -> None:
     extraction = find(f"{fenced(1)}\nThen:\n```python\nclass ModelNew(:\n```\n").extraction
-    assert extraction is not None
     assert [(one.rule, one.reason) for one in extraction.alternatives] == [("unparsable_fence", "it does not parse")]
 
 
 def test_the_blocks_that_were_joined_are_named() -> None:
     text = "```python\nimport torch\n```\nand\n```python\nclass ModelNew(torch.nn.Module):\n    x = 1\n```\n"
     found = find(text)
-    assert found.extraction is not None
-    assert (found.rule, found.first_line, found.last_line) == ("joined", 6, 7)
+    assert (found.extraction.rule, found.extraction.first_line, found.extraction.last_line) == ("joined", 6, 7)
     assert found.extraction.joined == ((2, 2),)
 
 
 def test_no_more_than_some_of_many_alternatives_are_listed() -> None:
     extraction = find("".join(fenced(number) for number in range(300))).extraction
-    assert extraction is not None
     assert len(extraction.alternatives) + extraction.more_alternatives == 299
     assert len(extraction.alternatives) == 50
 

@@ -34,13 +34,13 @@ def _find(text: str) -> Found:
 def test_a_real_completion_gives_its_final_program_byte_for_byte(seed: str) -> None:
     found = _find((SEEDS / f"seed_{seed}.txt").read_bytes().decode())
     assert found.source.encode() == (SEEDS / f"program_{seed}.txt").read_bytes()
-    assert found.rule == "fence"
+    assert found.extraction.rule == "fence"
 
 
 def test_the_line_span_is_that_of_the_program_in_the_text() -> None:
     text = f"thoughts\n</think>\nHere:\n\n{_fenced(FINAL)}\nDone."
     found = _find(text)
-    assert "\n".join(text.split("\n")[found.first_line - 1 : found.last_line]) + "\n" == FINAL
+    assert "\n".join(text.split("\n")[found.extraction.first_line - 1 : found.extraction.last_line]) + "\n" == FINAL
 
 
 def test_a_candidate_carries_its_language_and_rule() -> None:
@@ -112,31 +112,31 @@ def test_later_block_with_a_syntax_error_is_not_preferred() -> None:
 def test_a_lone_block_with_a_syntax_error_is_handed_on() -> None:
     broken = f"{FINAL}def broken(:\n"
     found = _find(f"<think>{_fenced(DRAFT)}</think>\n{_fenced(broken)}")
-    assert (found.source, found.rule) == (broken, "unparsable_fence")
+    assert (found.source, found.extraction.rule) == (broken, "unparsable_fence")
 
 
 def test_a_truncated_program_is_handed_on_as_it_is() -> None:
     found = _find(f"```python\n{FINAL}    def later(self, a,\n")
-    assert (found.source, found.rule) == (f"{FINAL}    def later(self, a,\n", "unparsable_fence")
+    assert (found.source, found.extraction.rule) == (f"{FINAL}    def later(self, a,\n", "unparsable_fence")
 
 
 @pytest.mark.parametrize("tag", ["", "cuda", "py", "python3", "cpp", "Python title=model.py", "{.python .numberLines}"])
 def test_the_tag_of_a_fence_does_not_matter(tag: str) -> None:
-    assert _find(_fenced(FINAL, tag=tag)) == Found(
-        source=FINAL, rule="fence", first_line=2, last_line=1 + FINAL.count("\n")
-    )
+    found = _find(_fenced(FINAL, tag=tag))
+    assert (found.source, found.extraction.rule) == (FINAL, "fence")
+    assert (found.extraction.first_line, found.extraction.last_line) == (2, 1 + FINAL.count("\n"))
 
 
 def test_a_fence_indented_in_a_list_gives_the_program_without_the_indent() -> None:
     indented = "".join(f"   {line}\n" if line else "\n" for line in _fenced(FINAL).removesuffix("\n").split("\n"))
     found = _find(f"1. Write it:\n\n{indented}\n2. Run it.\n")
-    assert (found.source, found.rule) == (FINAL, "fence")
+    assert (found.source, found.extraction.rule) == (FINAL, "fence")
 
 
 def test_a_fence_indented_too_far_gives_the_program_without_the_indent() -> None:
     indented = "".join(f"      {line}\n" if line else "\n" for line in _fenced(FINAL).removesuffix("\n").split("\n"))
     found = _find(f"The program:\n\n{indented}")
-    assert (found.source, found.rule) == (FINAL, "loose_fence")
+    assert (found.source, found.extraction.rule) == (FINAL, "loose_fence")
 
 
 def test_a_fence_in_a_quotation_gives_the_program_without_the_marks() -> None:
@@ -156,7 +156,7 @@ def test_four_backticks_around_a_whole_markdown_answer_are_looked_into() -> None
 def test_a_program_whose_docstring_holds_fences_is_found_whole() -> None:
     program = f'"""Use:\n```\nModelNew()\n```\n"""\n{FINAL}'
     found = _find(f"Here:\n{_fenced(program)}Done.\n")
-    assert (found.source, found.rule) == (program, "loose_fence")
+    assert (found.source, found.extraction.rule) == (program, "loose_fence")
 
 
 def test_tildes_are_a_fence() -> None:
@@ -165,7 +165,7 @@ def test_tildes_are_a_fence() -> None:
 
 def test_an_unclosed_last_fence_gives_its_program() -> None:
     found = _find(f"Here:\n```python\n{FINAL}")
-    assert (found.source, found.rule) == (FINAL, "unclosed_fence")
+    assert (found.source, found.extraction.rule) == (FINAL, "unclosed_fence")
 
 
 def test_a_complete_block_wins_over_an_unclosed_one_after_it() -> None:
@@ -174,7 +174,7 @@ def test_a_complete_block_wins_over_an_unclosed_one_after_it() -> None:
 
 def test_a_stray_fence_before_the_program_does_not_hide_it() -> None:
     found = _find(f"```\nSome words.\n\n{_fenced(FINAL, tag='')}")
-    assert (found.source, found.rule) == (FINAL, "loose_fence")
+    assert (found.source, found.extraction.rule) == (FINAL, "loose_fence")
 
 
 def test_a_draft_that_was_never_closed_does_not_hide_the_program() -> None:
@@ -191,12 +191,12 @@ def test_a_stray_fence_gives_no_candidate() -> None:
 
 def test_a_stray_fence_after_a_bare_file_is_dropped() -> None:
     found = _find(f"{FINAL}```")
-    assert (found.source, found.rule) == (FINAL, "bare_file")
+    assert (found.source, found.extraction.rule) == (FINAL, "bare_file")
 
 
 def test_a_bare_file_without_any_fence_is_a_program() -> None:
     found = _find(f"<think>hm</think>{FINAL}")
-    assert (found.source, found.rule) == (FINAL, "bare_file")
+    assert (found.source, found.extraction.rule) == (FINAL, "bare_file")
 
 
 def test_carriage_returns_are_normalised_and_the_program_still_parses() -> None:
@@ -255,7 +255,8 @@ _pieces = st.sampled_from(
 @given(st.lists(st.one_of(_pieces, st.text(max_size=12))).map("".join))
 def test_no_text_makes_it_raise(text: str) -> None:
     found = find_code(text)
-    assert found is None or found.first_line <= found.last_line <= text.count("\n") + text.count("\r") + 1
+    lines = text.count("\n") + text.count("\r") + 1
+    assert found is None or found.extraction.first_line <= found.extraction.last_line <= lines
 
 
 _values = st.one_of(

@@ -46,8 +46,7 @@ def _run(source: str, folder: Path) -> object:
 )
 def test_a_file_that_the_program_reads_is_written_beside_it(heading: str, info: str, tmp_path: Path) -> None:
     found = _find(_answer(heading, KERNEL, READS.format("relu.cpp"), info))
-    assert found.rule == "joined"
-    assert found.extraction is not None
+    assert found.extraction.rule == "joined"
     assert len(found.extraction.joined) == 1
     assert _run(found.source, tmp_path) == KERNEL
 
@@ -102,8 +101,7 @@ def test_files_in_json_are_joined(tmp_path: Path) -> None:
 
 def test_a_named_file_that_the_program_does_not_use_is_noted() -> None:
     found = _find(_answer("**relu.cpp**", KERNEL, USES.format(1)))
-    assert (found.rule, found.extraction is not None) == ("fence", True)
-    assert found.extraction is not None
+    assert found.extraction.rule == "fence"
     assert list_alternatives(found.extraction) == [
         "left out, lines 4 to 5: the program does not use the file relu.cpp by its name"
     ]
@@ -112,5 +110,4 @@ def test_a_named_file_that_the_program_does_not_use_is_noted() -> None:
 
 def test_a_file_of_tests_is_not_noted() -> None:
     found = _find(_answer("**test_relu.py**", HELPER, USES.format(1)))
-    assert found.extraction is not None
     assert found.extraction.alternatives == ()

@@ -76,6 +76,6 @@ def test_other_words_of_the_answer_still_decide(text: str) -> None:
 
 def test_the_heading_of_a_draft_is_the_reason() -> None:
     found = find_code(f"## Thinking\n{PROMISE}\n{DRAFT}\n**Answer**\n{ANSWER}")
-    assert found is not None and found.extraction is not None
+    assert found is not None
     assert found.extraction.reason == 'the text submits it: "Answer"'
     assert found.extraction.alternatives[0].reason == 'the text rejects it: "Thinking"'
