@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +43,7 @@ _KILLED = re.compile(
     re.MULTILINE,
 )
 LIBRARY, LOG, STRATEGY, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
+_EMPTY = BuildRequest(name="empty", cpp_sources=("",), cuda_sources=("",), functions=())
 FAST_FAILED = "the fast strategy failed"
 _DETAIL = re.compile(r" \(|: ")  # separates a reason from its variable part
 
@@ -113,6 +114,19 @@ class Builder:
         if is_new:
             self._count(result.status)
         return result
+
+    def make_headers(self) -> None:
+        """Make the prebuilt parts of CUDA builds, once per machine. What fails fails in the first build, too."""
+        if self.toolchain.compiler_version is None or not self.toolchain.can_build_cuda:
+            return
+        request, _ = self._select_target(_EMPTY)
+        with suppress(HarnessError, OSError):
+            self._cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
+                work = Path(name) / "work"
+                work.mkdir()
+                write_plan(request, work)
+                next(prepare_fast(request, work, self._headers))
 
     def leave_uncounted(self, keys: Iterable[str]) -> None:
         """Do not count these extensions, which another builder has counted."""

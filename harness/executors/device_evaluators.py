@@ -32,6 +32,7 @@ from harness.sandbox.devices import Device, EmulatedDevice
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import clean_environment, interpreter_folders
 from harness.sandbox.workers_ahead import WorkersAhead
+from harness.tensors.single_pass import warm_up_kernels
 
 if TYPE_CHECKING:
     from harness.emulator import Emulation
@@ -101,6 +102,16 @@ class DeviceEvaluators:
         if task.candidate is None:
             return NOTHING_AHEAD
         return self._find_evaluator(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
+
+    def make_headers(self) -> None:
+        """Make what the first build for a GPU waits for."""
+        if self._emulation is None:
+            self._find_builder(None).make_headers()
+
+    def warm_up(self) -> None:
+        """Load what the first evaluation on a GPU waits for."""
+        if self._device is not None and self._device.has_contexts:
+            warm_up_kernels(self._device.torch_device)
 
     @property
     def build_counts(self) -> Counter[str]:

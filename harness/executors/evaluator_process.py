@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16 << 20  # of the answers to one request
 LEAST_BYTES = 1 << 10  # that an answer counts as
+IDLE_S = 1.0  # before the first task, after which more are prepared than it may need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +209,25 @@ def _serve(
         started.append(evaluators)
         if has_ended.is_set():
             return
-        while (work := messages.get()) is not None:
+        work = _await_first(messages, evaluators)
+        while work is not None:
             builds.begin(work.upcoming)
             with hold_to_evaluate(lock, say, times=start.alone):
                 answer = _evaluate(device, evaluators, work, watch)
             send(answer)
             if isinstance(answer, Lost):
                 return
+            work = messages.get()
+
+
+def _await_first(messages: queue.SimpleQueue[Any], evaluators: DeviceEvaluators) -> Assignment | None:
+    """Prepare evaluations if there is time for it, as during builds."""
+    try:
+        first: Assignment | None = messages.get(timeout=IDLE_S)
+    except queue.Empty:
+        evaluators.warm_up()
+        first = messages.get()
+    return first
 
 
 def _open(start: Start, say: Say, report_builds: Callable[[], None]) -> tuple[Device, DeviceEvaluators]:

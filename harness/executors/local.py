@@ -40,7 +40,7 @@ from harness.executors.settings import LocalSettings, Setup
 from harness.hardware.gpus import DEFAULT_TARGET, find_gpu_model, match_gpu_model
 from harness.hardware.host import available_memory_bytes, count_cores, cpu_name, list_gpus
 from harness.languages import find_devices
-from harness.problems.watched_process import set_reference_limit
+from harness.problems.watched_process import set_reference_limit, start_ahead
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import explain_evaluator_failure, probe_isolation
 
@@ -274,8 +274,11 @@ class LocalExecutor:
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
+                if job is None:
+                    start_ahead()
                 evaluators = self._find_ahead(kind)
                 if job is None:
+                    evaluators.make_headers()
                     return
                 if pool is not None:
                     job.ahead = evaluators.build_ahead(job.task)

@@ -250,6 +250,13 @@ _started: list[WatchedProcess] = []  # at most one: torch is imported once
 _running: list[WatchedProcess] = []  # a call
 
 
+def start_ahead() -> None:
+    """Start the process of `run_apart`, which imports torch."""
+    with _LOCK:
+        if not (STEPS.is_shared or _started):
+            _started.append(WatchedProcess(_PROGRAM))
+
+
 def run_apart(function: Callable[..., Result], *arguments: object) -> Result:
     """Run here if watched. Raises HarnessError; ReferenceStopped if the code ends its process or exceeds its time."""
     if STEPS.is_shared:
@@ -308,6 +315,8 @@ def _end() -> None:
 
 def main() -> None:
     line, _ = connect(sys.argv[1:])
+    import harness.problems.loading  # noqa: F401 - torch, while the other process still prepares its request
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     flags = fcntl.fcntl(line.fileno(), fcntl.F_GETFL)
     fcntl.fcntl(line.fileno(), fcntl.F_SETOWN, -os.getpgrp())  # with processes that the code has started

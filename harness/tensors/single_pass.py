@@ -21,13 +21,26 @@ def find_kernels(*tensors: Tensor, dtypes: Sequence[torch.dtype] = DTYPES) -> Mo
     return _load_kernels() if fits else None
 
 
+def warm_up_kernels(device: torch.device) -> None:
+    """Compile the kernels for the usual dtypes, or load them if that was done before on this machine."""
+    if not (kernels := _load_kernels()):
+        return
+    for dtype in (torch.float32, torch.float64):
+        values = torch.ones(kernels.TILE, dtype=dtype, device=device)
+        kernels.find_extremes(values)
+        kernels.measure_others(values, 1.0)
+    single = values.float()
+    kernels.measure_errors(single, single, 0.5, 0.5, alone=True)
+    kernels.sum_words(single.view(torch.int32), torch.ones(kernels.TILE, dtype=torch.int64, device=device))
+
+
 @cache
 def _load_kernels() -> ModuleType | None:
     """Triton may be missing, or unable to compile here, as without Python's headers."""
     try:
         from harness.tensors import single_pass_kernels
 
-        single_pass_kernels.find_extremes(torch.ones(1, device="cuda"))
+        single_pass_kernels.find_extremes(torch.ones(single_pass_kernels.TILE, device="cuda"))
     except Exception as error:  # noqa: BLE001 - of another package and its compiler
         _log.warning("large outputs are compared slowly, since Triton does not work here: %s", error)
         return None

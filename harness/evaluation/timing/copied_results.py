@@ -20,8 +20,9 @@ from harness.protocol import TensorSpec
 from harness.sandbox.gpu.recording import Graph, Recording
 from harness.sandbox.model_session import Run
 
-FEW_CALLS, CALLS = 3, 6  # with different inputs, at first and in the end
+FEW_CALLS, CALLS = 2, 6  # with different inputs, at first and in the end
 ELEMENTS, SEARCHED = 4096, 96  # of an output, that are followed; of these, that may lie anywhere
+NARROW_BYTES = 4  # of smaller elements more are equal by chance, which one more call tells
 FEWEST = 16  # of fewer, a function such as a maximum may leave all as they are
 SLICE_ELEMENTS = 4 << 20  # of memory that are searched at once
 MOST_PLACES = 8 << 20  # of elements together; else fewer elements are searched
@@ -58,10 +59,14 @@ def measure_computed(recording: Recording, replay: Replay, draws: Iterator[int],
     chosen = source.sample(outputs, min(len(outputs), MOST_OUTPUTS))
     sizes = {at: math.prod(specs[at].shape) for at in chosen}
     large = [at for at in chosen if sizes[at] * LARGE_PART >= sum(sizes.values())]
-    first = _Follower(recording, replay, [next(draws) for _ in range(FEW_CALLS + 1)], large, source)
+    is_narrow = any(getattr(torch, specs[at].dtype).itemsize < NARROW_BYTES for at in large)
+    first = _Follower(recording, replay, [next(draws) for _ in range(FEW_CALLS + is_narrow)], large, source)
     if first.varying and all(first.search(track) is None for track in first.varying):
         return 1.0  # as most results, which few calls tell
-    follower = _Follower(recording, replay, [next(draws) for _ in range(CALLS + 1)], chosen, source)
+    follower = _Follower(recording, replay, [next(draws) for _ in range(CALLS)], chosen, source)
+    replay(
+        next(draws), "call"
+    )  # what the candidate's kernels leave for others then belongs to no call that is followed
     found = [(sizes[track.output], follower.conclude(track)) for track in follower.varying]
     computed, copied = (sum(count * origins[part] for count, origins in found if origins) for part in (0, 1))
     is_known = bool(found) and all(origins for _, origins in found) and len(chosen) == len(outputs)
@@ -69,21 +74,20 @@ def measure_computed(recording: Recording, replay: Replay, draws: Iterator[int],
 
 
 class _Follower:
-    """Calls with inputs of these seeds. What the candidate's kernels of the last call leave for others belongs to none
-    of the others.
+    """Calls with inputs of these seeds. What the last one leaves in memory stays as it is in the search, so no place
+    seems to hold the values of two calls.
     """
 
     def __init__(
         self, recording: Recording, replay: Replay, seeds: Sequence[int], chosen: Sequence[int], source: random.Random
     ) -> None:
-        self._recording, self._replay, self._seeds = recording, replay, seeds[:-1]
+        self._recording, self._replay, self._seeds = recording, replay, seeds
         tracks = [Track.choose(recording.called.specs[at], at, source) for at in chosen]
         for seed in self._seeds:
             replay(seed, "call")
             views = recording.view_outputs()
             for track in tracks:
                 track.note(views[track.output])
-        replay(seeds[-1], "call")
         self._memory = recording.view_memory()
         self.varying = [track for track in tracks if track.varies]
 
@@ -226,9 +230,15 @@ class Track:
         chosen = values[is_usable][:SEARCHED]
         self.wanted = torch.cat([torch.stack([one, _shift(one)]) for one in chosen] or [chosen])
         self.limit = len(self.wanted)
+        forms = [form for form in self._forms if self._can_hold(form)]
         for number, (_, content) in enumerate(memory):
-            for form in self._forms:
+            for form in forms:
                 self._search_piece(number, view_words(content, form), form)
+
+    def _can_hold(self, form: torch.dtype) -> bool:
+        """Return whether `form` has the value of any searched element: a narrower one seldom does."""
+        values = self.wanted[:, 0]
+        return bool((values.to(form).to(torch.float64) == values).any())
 
     def _search_piece(self, number: int, words: Tensor, form: torch.dtype) -> None:
         for first in range(0, words.numel(), SLICE_ELEMENTS):

@@ -24,6 +24,7 @@ FAILS_WITHOUT = "the rest fails without its kernels, which then cannot be told f
 MAY_BE_COPIED = "too few values change with the inputs to tell whether its kernels only move another's result"
 OTHER_WORK = "Memcpy, Memset"  # the name of what is no function
 ATTRIBUTING = 2  # replays of a graph, the first of which may load code
+LONG_US = 50_000.0  # one replay is enough, beside which loading code takes no time
 
 
 Draw = Callable[[], int]  # of a seed of inputs
@@ -68,6 +69,8 @@ class KernelExaminer:
         try:
             for _ in range(ATTRIBUTING):
                 parts, run = self.replays.time_kernels(self.side, seed := draws.given(), own)
+                if sum(parts.times_us.values()) > LONG_US:
+                    break
             found = replace(
                 found,
                 rows=tuple((*self._name(at), us) for at, us in parts.times_us.items()),

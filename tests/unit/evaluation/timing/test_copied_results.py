@@ -208,10 +208,16 @@ def test_the_search_leaves_memory_as_it_is():
     assert program.memory.equal(before)
 
 
-def test_the_search_ends_with_the_second_call_that_differs():
-    program = Program(compute, write(lambda p: p.buffer + 0.01))
-    examine(program)
-    assert program.replays == copied_results.FEW_CALLS + 2
+@pytest.mark.parametrize(("dtype", "replays"), [(torch.float32, 3), (torch.float16, 5)])
+def test_the_search_ends_with_a_call_that_differs(dtype, replays):
+    program = Program(compute, write(lambda p: (p.buffer + 0.01).to(dtype)), dtype=dtype)
+    assert examine(program) == 1
+    assert program.replays == replays
+
+
+def test_narrow_copies_of_wide_results_are_searched_if_they_can_hold_them():
+    halves = Program(lambda p: p.buffer.copy_((p.x * 1.25).sin().half()), write(lambda p: p.buffer.half().flip(0)))
+    assert examine(halves) == 0
 
 
 def test_fewer_elements_are_searched_where_many_places_hold_them(monkeypatch):
