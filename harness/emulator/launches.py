@@ -41,7 +41,12 @@ def _ends_type(tokens: list[Token], at: int) -> bool:
     before = step(tokens, at, -1)
     if before is not None and tokens[before].text == "define" and tokens[before].directive > 0:
         return False  # macro name
-    return tokens[at].text == ">" or (tokens[at].kind == "word" and tokens[at].text not in _NO_TYPES)
+    return _ends_name(tokens[at], _NO_TYPES)
+
+
+def _ends_name(token: Token, no_names: frozenset[str]) -> bool:
+    """Return whether a name or its template arguments may end with the token."""
+    return token.text == ">" or (token.kind == "word" and token.text not in no_names)
 
 
 def _find_scope(tokens: list[Token], at: int) -> tuple[int, int]:
@@ -110,12 +115,8 @@ def find_callee(tokens: list[Token], at: int) -> int | None:
             return start
         start = before
         where = step(tokens, before, -1)
-        if tokens[before].text == "::" and where is not None:
-            is_scope = tokens[where].text == ">" or (
-                tokens[where].kind == "word" and tokens[where].text not in _CONTROL
-            )
-            if not is_scope:
-                return start
+        if tokens[before].text == "::" and where is not None and not _ends_name(tokens[where], _CONTROL):
+            return start
     return start
 
 
@@ -179,7 +180,7 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
         edit(at, "kCUDA")
     elif text in ("CUDA", "CPU") and _is_dispatch_key(tokens, at):
         edit(at, "CPU" if text == "CUDA" else "CUDA")
-    elif text in _ANSWERS and _follows_cuda(tokens, at):
+    elif text in _ANSWERS and _texts_before(tokens, at, 4) == ["::", "cuda", "::", "torch"]:
         # Replace torch's function, which would report no GPU.
         for position in _before(tokens, at, 4):
             edit(position, "")
@@ -194,20 +195,16 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
 
 def _is_dispatch_key(tokens: list[Token], at: int) -> bool:
     """True in `TORCH_LIBRARY_IMPL(name, CUDA, m)` or `DispatchKey::CUDA`."""
-    texts = [tokens[position].text for position in _before(tokens, at, 4)]
+    texts = _texts_before(tokens, at, 4)
     is_argument = texts[:1] == [","] and texts[2:] == ["(", "TORCH_LIBRARY_IMPL"]
     return is_argument or texts[:2] == ["::", "DispatchKey"]
-
-
-def _follows_cuda(tokens: list[Token], at: int) -> bool:
-    return [tokens[position].text for position in _before(tokens, at, 4)] == ["::", "cuda", "::", "torch"]
 
 
 def _answer_index(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
     """Write device index 0: `is_cuda()` is false here, that is 0."""
     if tokens[at].text == "get_device":
         edit(at, "is_cuda")
-    elif [tokens[position].text for position in _before(tokens, at, 4)][1:] == [")", "(", "device"]:
+    elif _texts_before(tokens, at, 4)[1:] == [")", "(", "device"]:
         edit(at, "is_cuda" if tokens[at].text == "index" else "is_cpu")
 
 
@@ -218,6 +215,11 @@ def _before(tokens: list[Token], at: int, count: int) -> list[int]:
         positions.append(where)
         where = step(tokens, where, -1)
     return positions
+
+
+def _texts_before(tokens: list[Token], at: int, count: int) -> list[str]:
+    """Return the nearest first."""
+    return [tokens[position].text for position in _before(tokens, at, count)]
 
 
 def _is_empty_call(tokens: list[Token], at: int) -> bool:
@@ -241,8 +243,7 @@ def _is_compared(tokens: list[Token], at: int) -> bool:
 
 def _drop_type_call(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
     """Handle `x.type().is_cuda()`: unlike tensors, types have no `is_cpu`."""
-    positions = _before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
-    texts = [tokens[position].text for position in positions]
+    texts = _texts_before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
     if texts[1:4] == [")", "(", "type"] and texts[4:] in (["."], ["->"]):
-        for position in positions[:4]:
+        for position in _before(tokens, at, 4):
             edit(position, "")

@@ -6,6 +6,7 @@ from harness.syntax.cpp import (
     LAUNCH_BOUNDS,
     Token,
     find_directive_end,
+    list_texts,
     match_forward,
     skip_template_arguments,
     step,
@@ -111,7 +112,7 @@ def _read_declaration(tokens: list[Token], first: int, scope: Scope) -> int | No
 def _read_braces(
     tokens: list[Token], first: int, opening: int, groups: list[tuple[int, int]], scope: Scope
 ) -> int | None:
-    words = [tokens[at].text for at in range(first, opening) if not tokens[at].is_blank and not tokens[at].directive]
+    words = list_texts(tokens, first, opening)
     closing = match_forward(tokens, opening)
     if words[:1] == ["namespace"] or words[:2] in (["inline", "namespace"], ["extern", '"C"']):
         return step(tokens, opening)
@@ -142,14 +143,14 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
         (word, pair) for pair in groups if (word := step(tokens, pair[0], -1)) is not None and word >= first
         and tokens[word].kind == "word" and tokens[word].text not in NO_NAMES
     ]  # fmt: skip
-    texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
+    texts = list_texts(tokens, first, end)
     if not named:
         _take_variable(tokens, first, end, scope)
         return
     name, (opening, closing) = named[0]
     if text_at(tokens, step(tokens, opening)) in ("*", "&"):  # a pointer to a function: `float (*f)(float)`
         return
-    before = [token.text for token in tokens[first:name] if not token.is_blank and not token.directive]
+    before = list_texts(tokens, first, name)
     is_macro = len(named) > 1 or not before or tokens[name].text.isupper()
     if is_macro or "=" in before or "operator" in before or before[-1:] == ["::"]:
         scope.hidden.update(texts if is_macro else ())
@@ -167,7 +168,7 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
 
 def _take_variable(tokens: list[Token], first: int, end: int, scope: Scope) -> None:
     """Read `static const float a = 1` or `int b[2]`; several declarators are ignored."""
-    texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
+    texts = list_texts(tokens, first, end)
     stop = next((at for at, text in enumerate(texts) if text in ("=", "[", "{", "(")), len(texts))
     head = texts[:stop]
     if len(head) < 2 or not all(text.isidentifier() or text == "*" for text in head) or head[0] in _NO_VARIABLES:

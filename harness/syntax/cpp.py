@@ -111,6 +111,11 @@ def text_at(tokens: Sequence[Token], at: int | None) -> str:
     return "" if at is None else tokens[at].text
 
 
+def list_texts(tokens: Sequence[Token], low: int, high: int) -> list[str]:
+    """Return those of tokens `low` to `high` (exclusive) that are neither blank nor of a directive."""
+    return [token.text for token in tokens[low:high] if not token.is_blank and not token.directive]
+
+
 def split_at(tokens: Sequence[Token], low: int, high: int, marks: Mapping[str, int]) -> list[list[Token]]:
     """Split tokens `low` to `high` (exclusive) outside of brackets. `marks` counts the separators that each one is."""
     parts: list[list[Token]] = [[]]
