@@ -20,7 +20,7 @@ from harness.cli.results import AsJson, StoredPanel
 from harness.domain import Language, UsageError
 from harness.domain.options import RunFolders, option
 from harness.formats.imported import FormatName, Imported
-from harness.languages import GPU_LANGUAGE
+from harness.languages import GPU_LANGUAGE, LANGUAGES
 from harness.pipeline.data_folders import SUITES, find_suite_folder, list_run_problems, list_suite_roots
 from harness.problems.discovery import find_suite
 from harness.report.values import count, make_printable
@@ -171,15 +171,23 @@ def export(
     folders = {suite: find_suite_folder(suite, paths.problems_dir) for suite in only_suite or ()}
     if other_format == "harbor":
         _export_harbor(folders, target, language, device, image)
-        return
-    if other_format in ("wandb", "mlflow"):
-        if only_run is None:
-            raise UsageError(f"{other_format} takes results, not problems: name a run with --run")
+    elif only_run is None and other_format == "kernelbench":
+        typer.echo(f"{count(export_problems(folders, target, level), 'problem')} in {target}")
+    elif only_run is None:
+        is_tracker = other_format in ("wandb", "mlflow")
+        what = (
+            f"{other_format} takes results, not problems" if is_tracker else "problems are not exported as definitions"
+        )
+        raise UsageError(f"{what}: name a run with --run")
+    elif other_format in ("wandb", "mlflow"):
         typer.echo(export_to_tracker(other_format, str(target), only_run, stored.results_dir, paths.generated_dir))
-        return
-    if other_format == "flashinfer-bench":
-        if only_run is None:
-            raise UsageError("problems are not exported as definitions: name a run with --run")
+    elif other_format == "kernelbench":
+        run_dir = find_run(paths.generated_dir, only_run)
+        problems = list_run_problems(read_manifest(run_dir), paths.problems_dir)
+        exported = export_run(run_dir, problems, stored.results_dir, target, level)
+        _print_other_workloads(exported.left_out)
+        typer.echo(f"{count(exported.kernels, 'kernel')} in {target}; results: {exported.origin}")
+    else:
         run_dir = find_run(paths.generated_dir, only_run)
         suite_dir = find_suite_folder(read_manifest(run_dir).suite, paths.problems_dir)
         traces, left_out = export_traces(run_dir, suite_dir, stored.results_dir, target)
@@ -188,14 +196,6 @@ def export(
             what = f"{count(left_out, 'evaluation')} without a verdict on the program (not_run, errors)"
             typer.echo(f"left out: {what}", err=True)
         _print_other_workloads(count_left_out(stored.results_dir, read_manifest(run_dir)))
-    elif only_run is not None:
-        run_dir = find_run(paths.generated_dir, only_run)
-        problems = list_run_problems(read_manifest(run_dir), paths.problems_dir)
-        exported = export_run(run_dir, problems, stored.results_dir, target, level)
-        _print_other_workloads(exported.left_out)
-        typer.echo(f"{count(exported.kernels, 'kernel')} in {target}; results: {exported.origin}")
-    else:
-        typer.echo(f"{count(export_problems(folders, target, level), 'problem')} in {target}")
 
 
 def _print_other_workloads(left_out: int) -> None:
@@ -210,13 +210,14 @@ def _print_other_workloads(left_out: int) -> None:
 def _export_harbor(
     folders: Mapping[str, Path], target: Path, language: Language, device: str | None, image: str
 ) -> None:
-    from harness.service.adapters.harbor import HarborTask, choose_device, export_task
+    from harness.service.adapters.harbor import HarborTask, export_task
 
     if not folders:
         raise UsageError("the format harbor has tasks, not runs: name a suite with --suite")
     problems = [problem for folder in folders.values() for problem in find_suite(folder)]
+    device = device or LANGUAGES[language].devices[0]
     for problem in problems:
-        task = HarborTask(problem=problem, language=language, device=device or choose_device(language), image=image)
+        task = HarborTask(problem=problem, language=language, device=device, image=image)
         export_task(task, target)
     typer.echo(f"{len(problems)} tasks in {target}; build the image {image} from the Dockerfile of this project")
 

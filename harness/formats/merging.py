@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from harness.formats.imported import NotPythonError, UnsupportedError
 from harness.problems.discovery import defined_names
-from harness.syntax import find_first_line, is_docstring, parse_python
+from harness.syntax import explain_syntax_error, find_first_line, is_docstring, parse_python
 
 _FUTURE = "__future__"
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -101,8 +101,7 @@ def parse_module(source: str, name: str) -> ast.Module:
     try:
         return parse_python(source, name)
     except (SyntaxError, ValueError) as error:
-        line, reason = getattr(error, "lineno", None) or "?", getattr(error, "msg", error)
-        raise NotPythonError(f"{name}, line {line}: expected Python: {reason}") from error
+        raise NotPythonError(explain_syntax_error(error, name)) from error
 
 
 def _choose(body: list[ast.stmt], wanted: Collection[str] | None) -> tuple[list[ast.stmt], set[str] | None]:

@@ -25,7 +25,7 @@ from harness.domain.files import BYTE_ORDER_MARK, raising, read_python
 from harness.problems.cases import read_cases, read_numbers
 from harness.problems.contracts import read_contracts
 from harness.problems.setting_names import require_known_names
-from harness.syntax import parse_python
+from harness.syntax import explain_syntax_error, parse_python
 
 DISTRIBUTION_NAMES = (
     "as_given",
@@ -106,7 +106,7 @@ def parse_problem(source: str, path: Path, suite: str, *, executes: bool = True)
         tree,
         settings,
         path,
-        sizes=frozenset(name for statement in tree.body for name in bound_names(statement)) - set(PROBLEM_SETTINGS),
+        sizes=list_assigned_names(tree) - set(PROBLEM_SETTINGS),
         distributions=DISTRIBUTION_NAMES,
         read_size=_read_size,
         executes=executes,
@@ -140,8 +140,7 @@ def parse_source(source: str, where: str) -> ast.Module:
     try:
         return parse_python(source, filename=where)
     except (SyntaxError, ValueError) as error:
-        line, reason = getattr(error, "lineno", None) or "?", getattr(error, "msg", error)
-        raise ProblemError(f"{where}, line {line}: expected Python: {reason}; correct the file") from error
+        raise ProblemError(f"{explain_syntax_error(error, where)}; correct the file") from error
 
 
 def bound_names(statement: ast.stmt) -> frozenset[str]:
@@ -154,6 +153,10 @@ def bound_names(statement: ast.stmt) -> frozenset[str]:
         return frozenset()
     nodes = (node for target in targets for node in ast.walk(target))
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+
+def list_assigned_names(tree: ast.Module) -> frozenset[str]:
+    return frozenset(name for statement in tree.body for name in bound_names(statement))
 
 
 def defined_names(statement: ast.stmt) -> frozenset[str]:
@@ -228,7 +231,7 @@ def _read_small(settings: dict[str, Any], tree: ast.Module, path: Path) -> tuple
     small = settings["SMALL"]
     if not isinstance(small, dict) or not small:
         raise ProblemError(f"{path}: SMALL must be a dict of sizes such as {{'batch_size': 4}}, found {small!r}")
-    sizes = {name for statement in tree.body for name in bound_names(statement)}
+    sizes = list_assigned_names(tree)
     unknown = sorted(str(name) for name in small if name not in sizes)
     if unknown:
         raise ProblemError(

@@ -18,6 +18,12 @@ def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
         return ast.parse(source.removeprefix("\ufeff"), filename=filename)
 
 
+def explain_syntax_error(error: Exception, where: str) -> str:
+    """`error` is one that `parse_python` raises."""
+    line, reason = getattr(error, "lineno", None) or "?", getattr(error, "msg", error)
+    return f"{where}, line {line}: expected Python: {reason}"
+
+
 def try_parse(source: str) -> ast.Module | None:
     """Print no warnings, such as those of invalid escapes in strings."""
     with warnings.catch_warnings(action="ignore"):

@@ -19,7 +19,7 @@ from typing import Any
 from harness.domain import PROBLEM_SETTINGS, StoreError, UsageError
 from harness.domain.files import raising, read_json_record, replace_text, replacing
 from harness.formats.imported import Imported, ImportedProblem, read_text, write_bytes
-from harness.problems.discovery import bound_names
+from harness.problems.discovery import list_assigned_names
 from harness.syntax import try_parse
 
 CHECKOUT_FOLDER = "KernelBench"  # of levels, in a checkout
@@ -135,8 +135,7 @@ def keep_semantics(code: str) -> str:
     tree = try_parse(code)
     if tree is None:
         return code  # reported when the file is read as a problem
-    own = {name for statement in tree.body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)
-    return code if own else code + SEMANTICS
+    return code if list_assigned_names(tree) & set(PROBLEM_SETTINGS) else code + SEMANTICS
 
 
 def drop_semantics(code: str) -> str:

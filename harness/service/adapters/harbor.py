@@ -67,10 +67,6 @@ def _fill(template: str, **facts: object) -> str:
     return (TEMPLATES / template).read_text(encoding="utf-8").format(**facts)
 
 
-def choose_device(language: Language) -> str:
-    return LANGUAGES[language].devices[0]
-
-
 def export_task(task: HarborTask, target: Path) -> Path:
     """Overwrites an earlier export."""
     folder = target / task.name
