@@ -174,10 +174,9 @@ def export(
     elif only_run is None and other_format == "kernelbench":
         typer.echo(f"{count(export_problems(folders, target, level), 'problem')} in {target}")
     elif only_run is None:
-        is_tracker = other_format in ("wandb", "mlflow")
-        what = (
-            f"{other_format} takes results, not problems" if is_tracker else "problems are not exported as definitions"
-        )
+        what = f"{other_format} takes results, not problems"
+        if other_format == "flashinfer-bench":
+            what = "problems are not exported as definitions"
         raise UsageError(f"{what}: name a run with --run")
     elif other_format in ("wandb", "mlflow"):
         typer.echo(export_to_tracker(other_format, str(target), only_run, stored.results_dir, paths.generated_dir))
