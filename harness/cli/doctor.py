@@ -213,13 +213,15 @@ def red_team(
     with RedTeam(settings) as team:
         earns = corpus is None and only is None
         before = _describe_devices(team) if earns else []
-        results = _evaluate(team, files)
+        results = _evaluate(team, files, prints=json_output)
         certificates = _settle(settings, before, results)
+    as_expected = all(result.as_expected for result in results)
     if json_output:
-        print_records(_record(results, certificates))
+        made = [{"digest": certificate.digest, **asdict(certificate)} for certificate in certificates]
+        print_records({"as_expected": as_expected, "certificates": made})
     else:
         _print(results, certificates, earns=earns)
-    if not all(result.as_expected for result in results):
+    if not as_expected:
         raise typer.Exit(1)
 
 
@@ -240,8 +242,14 @@ def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
     return [] if corpus is None else [(device, describe_basis(device, corpus, "")) for device in team.devices()]
 
 
-def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
+def _evaluate(team: RedTeam, files: Sequence[CorpusFile], *, prints: bool) -> list[CorpusResult]:
+    """With `prints` print a JSON record of each file when it ends."""
     results: list[CorpusResult] = []
+
+    def take(result: CorpusResult) -> None:
+        results.append(result)
+        if prints:
+            print_records(_record_file(result))
 
     def read() -> list[Step]:
         done, unexpected = len(results), sum(not one.as_expected for one in results)
@@ -249,7 +257,7 @@ def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
         return [Step(name="evaluating", total=len(files), done=done, worked=done, note=note)]
 
     with show_steps(read):
-        team.evaluate(files, results.append)
+        team.evaluate(files, take)
     return results
 
 
@@ -317,14 +325,6 @@ def summarise_results(results: Sequence[CorpusResult]) -> list[str]:
     ]
     skipped = attacks["skipped"] + controls["skipped"]
     return [*lines, f"skipped:  {skipped} that need a GPU"] if skipped else lines
-
-
-def _record(results: Sequence[CorpusResult], certificates: Sequence[Certificate]) -> dict[str, Any]:
-    return {
-        "files": [_record_file(result) for result in results],
-        "as_expected": all(result.as_expected for result in results),
-        "certificates": [{"digest": certificate.digest, **asdict(certificate)} for certificate in certificates],
-    }
 
 
 def _record_file(result: CorpusResult) -> dict[str, Any]:
