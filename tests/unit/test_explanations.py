@@ -77,7 +77,7 @@ def test_every_outcome_verdict_baseline_setting_and_column_is_explained():
 
 
 def test_every_kind_of_inputs_is_explained():
-    page = (DOCS / "correctness.md").read_text(encoding="utf-8")
+    page = (DOCS / "inputs.md").read_text(encoding="utf-8")
     tables = re.findall(r"^\| (?:distribution|kind) \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
     first_cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
     documented = {name for cell in first_cells for name in re.findall("`(.+?)`", cell)}

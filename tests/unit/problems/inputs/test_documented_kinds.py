@@ -7,7 +7,7 @@ import pytest
 
 from harness.problems.inputs.kinds import DECLARED, DERIVED
 
-PAGE = (Path(__file__).parents[4] / "docs" / "correctness.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "inputs.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("header", "kinds"), [("| distribution |", DECLARED), ("| kind | used if |", DERIVED)])
