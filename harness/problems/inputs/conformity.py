@@ -182,6 +182,12 @@ def _check_triangular(tensor: Tensor, contract: InputContract) -> str:
     )
 
 
+def find_range(given: Tensor, contract: InputContract) -> tuple[int, int]:
+    """Return the stated bounds of integers, or else those of `given`."""
+    low = int(given.min()) if contract.low is None else int(contract.low)
+    return low, max(int(given.max()) if contract.high is None else int(contract.high), low)
+
+
 def spread(tensor: Tensor, contract: InputContract) -> Tensor:
     """View a tensor such that its last dimension is the one along which the contract holds."""
     if contract.dim == "all" or not tensor.dim():

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from harness.domain import InputContract
-from harness.problems.inputs.conformity import spread
+from harness.problems.inputs.conformity import find_range, spread
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import (
     FEW,
@@ -236,7 +236,7 @@ def _write_extremes(values: Tensor, low: float, high: float, generator: Generato
 
 
 def _change_integers(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    low, high = _find_range(given, contract)
+    low, high = find_range(given, contract)
     if not contract.is_stated:
         return _rearrange(given, generator)
     changed = torch.randint(low, high + 1, given.shape, generator=generator, device=given.device)
@@ -245,11 +245,6 @@ def _change_integers(given: Tensor, contract: InputContract, generator: Generato
         chosen = torch.randint(2 * EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)
         changed.masked_fill_(chosen == 0, value)
     return _keep_most(changed.to(given.dtype), given, generator, only_slices=False)
-
-
-def _find_range(given: Tensor, contract: InputContract) -> tuple[int, int]:
-    low = int(given.min()) if contract.low is None else int(contract.low)
-    return low, max(int(given.max()) if contract.high is None else int(contract.high), low)
 
 
 def _rearrange(given: Tensor, generator: Generator) -> Tensor:
@@ -351,7 +346,7 @@ def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -
 
 def _put_in_order(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     if contract.is_stated and draw(2, generator):
-        low, high = _find_range(given, contract)
+        low, high = find_range(given, contract)
         shape = given.shape if draw(2, generator) else given.shape[-1:]
         places = torch.arange(shape.numel(), device=given.device).view(shape) % (high - low + 1)
         return (low + places).to(given.dtype).expand_as(given)

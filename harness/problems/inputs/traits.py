@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract, Problem
-from harness.problems.inputs.conformity import find_violation
+from harness.problems.inputs.conformity import find_range, find_violation
 from harness.problems.inputs.draws import Draw
 from harness.problems.inputs.tensors import (
     PATTERNS,
@@ -167,8 +167,7 @@ def relate_numbers(inputs: Sequence[Any], traits: InputTraits, generator: torch.
     if one.dim() > 1 or not contract.is_stated or not draw(COPIED_ONE_IN, generator):
         other.copy_(copy_apart(one, generator))
         return
-    bounds = zip(one.aminmax(), (contract.low, contract.high), strict=True)
-    low, high = (int(end) if bound is None else int(bound) for end, bound in bounds)
+    low, high = find_range(one, contract)
     count = min(high - low, len(one)) + 1
     nodes = low + torch.rand(count, generator=generator, device=one.device).argsort()
     at = torch.arange(len(one), device=one.device)
