@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from types import ModuleType
 
@@ -25,13 +26,15 @@ def warm_up_kernels(device: torch.device) -> None:
     """Compile the kernels for the usual dtypes, or load them if that was done before on this machine."""
     if not (kernels := _load_kernels()):
         return
-    for dtype in (torch.float32, torch.float64):
-        values = torch.ones(kernels.TILE, dtype=dtype, device=device)
-        kernels.find_extremes(values)
-        kernels.measure_others(values, 1.0)
-    single = values.float()
-    kernels.measure_errors(single, single, 0.5, 0.5, alone=True)
-    kernels.sum_words(single.view(torch.int32), torch.ones(kernels.TILE, dtype=torch.int64, device=device))
+    with suppress(torch.OutOfMemoryError):  # the first evaluation reports it
+        single, double = (
+            torch.ones(kernels.TILE, dtype=dtype, device=device) for dtype in (torch.float32, torch.float64)
+        )
+        for values in (single, double):
+            kernels.find_extremes(values)
+            kernels.measure_others(values, 1.0)
+        kernels.measure_errors(single, single, 0.5, 0.5, alone=True)
+        kernels.sum_words(single.view(torch.int32), double.long())
 
 
 @cache

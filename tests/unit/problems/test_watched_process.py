@@ -28,6 +28,7 @@ from harness.problems.watched_process import (
     read_steps,
     run_apart,
     set_reference_limit,
+    start_ahead,
 )
 from harness.protocol.process_tree import state_of
 
@@ -240,6 +241,16 @@ def test_after_an_end_the_next_call_has_a_process_again():
     with pytest.raises(ReferenceStopped, match="ended with exit code 3"):
         run_apart(os._exit, 3)
     assert run_apart(abs, -1) == 1
+
+
+def test_a_process_that_was_started_ahead_runs_the_next_call():
+    with pytest.raises(ReferenceStopped):
+        run_apart(os._exit, 0)
+    start_ahead()
+    started = list(watched_process._started)
+    start_ahead()
+    assert watched_process._started == started
+    assert run_apart(os.getpid) == started[0]._process.pid
 
 
 def test_a_process_of_calls_ends_with_its_parent_whatever_it_runs(tmp_path):

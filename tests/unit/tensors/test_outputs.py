@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from harness.tensors.outputs import find_difference
+from harness.tensors.outputs import find_difference, mostly_differ
 from harness.tensors.values import cut_slices, has_same_bits
 
 NAN, INF = math.nan, math.inf
@@ -66,7 +66,7 @@ MEASURE = """
 import sys, torch
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.tensors.values import has_same_bits
-from harness.tensors.outputs import find_difference
+from harness.tensors.outputs import find_difference, mostly_differ
 from harness.tensors.outputs import FlatOutputs
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.correctness.reference_checks import has_only_numbers
@@ -108,3 +108,23 @@ def test_comparing_takes_little_memory_beside_the_tensors(dtype, count):
     taken = {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
     assert len(taken) == 5
     assert all(size < 280 << 20 for size in taken.values()), taken  # the tensors have 256 MiB each
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "differ"),
+    [
+        ([1.0, -2.0, 3.0], [NAN, NAN, 3.0], True),
+        ([1.0, -2.0, 3.0], [9.0, -9.0, 3.0], True),
+        ([1.0, -2.0, 3.0], [3.0, 1.0, NAN], False),
+        ([NAN, INF, -INF, 1.0], [NAN, INF, -INF, 1.0], False),
+        ([INF, INF, 1.0], [1.0, 1.0, 1.0], True),
+        ([0.0, 0.0], [0.0, 0.0], False),
+        ([], [], False),
+    ],
+)
+def test_outputs_mostly_differ_where_most_values_are_off_by_more_than_the_largest(expected, found, differ):
+    assert mostly_differ([torch.tensor(expected)], [torch.tensor(found)]) is differ
+
+
+def test_integers_never_mostly_differ():
+    assert not mostly_differ([torch.arange(5)], [torch.full((5,), 100)])

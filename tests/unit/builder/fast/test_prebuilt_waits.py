@@ -1,15 +1,17 @@
 """Parts that are made once count against no build's time limit."""
 
+import os
 import threading
 import time
 
 import pytest
 
+from harness.builder.builder import Builder
 from harness.builder.fast import prebuilt_cache
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.runner import MemoryGate, Runner
 from harness.builder.toolchain import probe_toolchain
-from harness.domain import HarnessError
+from harness.domain import BuildRequest, HarnessError
 
 BUILD_LIMIT_S, MAKING_S = 0.05, 0.2
 
@@ -55,3 +57,20 @@ def test_a_part_that_was_not_made_in_time_is_tried_again(cache, monkeypatch):
         find(cache)
     monkeypatch.undo()
     assert (find(cache) / "made").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+def test_a_build_does_not_wait_for_headers_that_were_made_ahead(tmp_path):
+    builder = Builder(
+        cache=tmp_path,
+        toolchain=probe_toolchain(),
+        wrap=lambda command, **_: list(command),
+        environment=lambda: dict(os.environ),
+    )
+    builder.make_headers()
+    kernel = "__global__ void scale(float* x) { *x *= 2; }"
+    source = f"{kernel}\nvoid run(torch::Tensor x) {{ scale<<<1, 1>>>(x.data_ptr<float>()); }}"
+    bound = {"cpp_sources": ("void run(torch::Tensor x);",), "functions": (("run", ""),)}
+    result = builder.build(BuildRequest(name="ahead", cuda_sources=(source,), **bound))
+    assert (result.status, result.strategy, result.waited_s) == ("built", "fast", 0.0), result.log
