@@ -27,6 +27,7 @@ from harness.syntax.cpp import (
     match_backward,
     match_forward,
     step,
+    step_over,
     text_at,
     tokenize,
 )
@@ -257,11 +258,7 @@ def _find_void_pointers(tokens: list[Token]) -> frozenset[str]:
 
 def _drop_cast(work: Rewrite, void: int) -> None:
     tokens = work.tokens
-    before, after = step(tokens, void, -1), step(tokens, void)
-    while text_at(tokens, before) == "const":
-        before = step(tokens, before, -1)
-    while text_at(tokens, after) == "const":
-        after = step(tokens, after)
+    before, after = step_over(tokens, void, ("const",), -1), step_over(tokens, void, ("const",))
     end = step(tokens, after) if text_at(tokens, after) == "*" else None
     if before is None or end is None:
         return
@@ -301,9 +298,7 @@ def _find_function_bodies(tokens: list[Token]) -> list[tuple[int, int]]:
     for at, token in enumerate(tokens):
         if token.text != "{" or token.directive:
             continue
-        before = step(tokens, at, -1)
-        while text_at(tokens, before) in ("const", "noexcept", "mutable", "override"):
-            before = step(tokens, before, -1)
+        before = step_over(tokens, at, ("const", "noexcept", "mutable", "override"), -1)
         closing = match_forward(tokens, at) if text_at(tokens, before) == ")" else None
         if closing is not None:
             bodies.append((at, closing))

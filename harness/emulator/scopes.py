@@ -10,6 +10,7 @@ from harness.syntax.cpp import (
     match_forward,
     skip_template_arguments,
     step,
+    step_over,
     text_at,
 )
 
@@ -280,9 +281,7 @@ def _find_functions(tokens: list[Token]) -> dict[str, list[range]]:
         if token.text != "(" or token.directive:
             continue
         word = step(tokens, at, -1)
-        opening = step(tokens, match_forward(tokens, at))
-        while text_at(tokens, opening) in ("const", "noexcept"):
-            opening = step(tokens, opening)
+        opening = step_over(tokens, match_forward(tokens, at), ("const", "noexcept"))
         if word is None or opening is None or tokens[word].kind != "word" or tokens[opening].text != "{":
             continue
         if text_at(tokens, step(tokens, word, -1)) in ("{", "}", ";", ")"):

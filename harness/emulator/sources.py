@@ -172,16 +172,7 @@ def _prepare_inline(
     if request.cuda_sources:
         implicit = "" if request.no_implicit_headers else f"{_IMPLICIT}\n"
         text = device("cuda.cu", "\n".join(request.cuda_sources))
-        head = f"{implicit}{_HEAD}"
-        units.append(
-            Unit(
-                path="cuda.cpp",
-                text=f'{head}#line 1 "cuda.cu"\n{text}',
-                is_device=True,
-                flags=(*flags, *_python_flags(text)),
-                may_need_more=_includes_wider(text),
-            )
-        )
+        units.append(_make_unit("cuda.cpp", f'{implicit}{_HEAD}#line 1 "cuda.cu"\n{text}', flags))
     return Prepared(units=tuple(units), cpp_sources=cpp, headers=headers, own_names=own)
 
 
@@ -199,26 +190,22 @@ def _prepare_files(
             path, plain = f"sources/{name}", rewritten
         files.append((path.removeprefix("sources/"), plain))
         if is_unit:
-            units.append(
-                Unit(
-                    path=path,
-                    text=plain,
-                    is_device=is_device,
-                    flags=(*flags, *_python_flags(plain)) if is_device else (),
-                    may_need_more=_includes_wider(plain),
-                )
-            )
+            units.append(_make_unit(path, plain, flags if is_device else None))
     own = _words(*(text for _, text in (*request.files, *request.headers)))
     return Prepared(units=tuple(units), files=tuple(files), headers=headers, own_names=own)
 
 
-def _python_flags(text: str) -> tuple[str, ...]:
-    named = any(word in ("pybind11", "py") or word.startswith(("PYBIND11_", "Py", "THP")) for word in _words(text))
-    return ("-DHARNESS_NEEDS_PYTHON",) if named else ()
+def _make_unit(path: str, text: str, device_flags: tuple[str, ...] | None) -> Unit:
+    """With `device_flags`, the source is for the device."""
+    flags = device_flags or ()
+    if device_flags is not None and _names_python(text):
+        flags += ("-DHARNESS_NEEDS_PYTHON",)
+    includes_wider = any(found[1] in _WIDER for found in _INCLUDE.finditer(text))
+    return Unit(path=path, text=text, is_device=device_flags is not None, flags=flags, may_need_more=includes_wider)
 
 
-def _includes_wider(text: str) -> bool:
-    return any(found[1] in _WIDER for found in _INCLUDE.finditer(text))
+def _names_python(text: str) -> bool:
+    return any(word in ("pybind11", "py") or word.startswith(("PYBIND11_", "Py", "THP")) for word in _words(text))
 
 
 def _split(flags: tuple[str, ...]) -> list[str]:

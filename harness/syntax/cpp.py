@@ -1,7 +1,7 @@
 """C++ lexer. Does not expand macros or evaluate conditions."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -109,6 +109,14 @@ def step(tokens: Sequence[Token], at: int | None, by: int = 1) -> int | None:
 
 def text_at(tokens: Sequence[Token], at: int | None) -> str:
     return "" if at is None else tokens[at].text
+
+
+def step_over(tokens: Sequence[Token], at: int | None, words: Collection[str], by: int = 1) -> int | None:
+    """Like `step`, to the first token that is none of these words."""
+    at = step(tokens, at, by)
+    while at is not None and tokens[at].text in words:
+        at = step(tokens, at, by)
+    return at
 
 
 def list_texts(tokens: Sequence[Token], low: int, high: int) -> list[str]:

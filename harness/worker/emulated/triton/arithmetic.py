@@ -66,6 +66,11 @@ def round_to_float8(values: np.ndarray, kind: torch.dtype) -> np.ndarray:
         return np.asarray(rounded.view(torch.uint8).numpy())
 
 
+def widen_float8(bits: np.ndarray, kind: torch.dtype, target: torch.dtype) -> np.ndarray:
+    with torch._C.DisableTorchFunction():
+        return np.asarray(torch.from_numpy(np.array(bits)).view(kind).to(target).numpy())
+
+
 def is_bfloat16(operand: TensorHandle) -> bool:
     return bool(operand.dtype.scalar == tl.bfloat16)
 
@@ -75,10 +80,7 @@ def widen(operand: TensorHandle) -> TensorHandle:
     if is_bfloat16(operand):
         return TensorHandle(widen_bfloat16(operand.data), tl.float32)
     kind = _FLOAT8.get(operand.dtype.scalar.name)
-    if kind is None:
-        return operand
-    with torch._C.DisableTorchFunction():
-        return TensorHandle(torch.from_numpy(np.array(operand.data)).view(kind).float().numpy(), tl.float32)
+    return operand if kind is None else TensorHandle(widen_float8(operand.data, kind, torch.float32), tl.float32)
 
 
 def narrow(result: TensorHandle) -> TensorHandle:
@@ -101,10 +103,13 @@ def convert(source: TensorHandle, target: Any) -> TensorHandle | None:
 
 
 def fuse(x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
-    kind = z.data.dtype
-    wide = np.float64 if kind.kind == "f" else kind
-    exact = x.data.astype(wide) * y.data.astype(wide) + z.data.astype(wide)
-    return TensorHandle(exact.astype(kind), z.dtype.scalar)
+    return TensorHandle(multiply_and_add(x.data, y.data, z.data), z.dtype.scalar)
+
+
+def multiply_and_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Round once, as a GPU does."""
+    wide = np.float64 if c.dtype.kind == "f" else c.dtype
+    return np.asarray((a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(c.dtype))
 
 
 def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) -> TensorHandle | None:
@@ -181,15 +186,31 @@ def _special(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     return compute
 
 
-def _to_integer(kind: str, round_to: Callable[..., Any]) -> Callable[..., Any]:
+def saturate(values: np.ndarray, kind: Any) -> np.ndarray:
+    """Convert integral numbers to an integer type. NaN becomes 0, and numbers beyond the limits become these."""
     limits = np.iinfo(kind)
+    inside = np.clip(np.nan_to_num(values.astype(np.float64), nan=0.0), float(limits.min), float(limits.max))
+    return np.where(inside >= float(limits.max), limits.max, inside.astype(kind))
 
-    def convert(values: np.ndarray) -> np.ndarray:
-        rounded = np.nan_to_num(round_to(values.astype(np.float64)), nan=0.0)
-        inside = np.clip(rounded, float(limits.min), float(limits.max))
-        return np.where(inside >= float(limits.max), limits.max, inside.astype(kind))
 
-    return convert
+def clamp_to_unit(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0))
+
+
+def take_reciprocal_root(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.reciprocal(np.sqrt(values)))
+
+
+def _take_power_of_ten(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.power(values.dtype.type(10), values))
+
+
+def _round_half_away(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.trunc(values + np.copysign(0.5, values)))
+
+
+def _to_integer(kind: str, round_to: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda values: saturate(round_to(values.astype(np.float64)), kind)
 
 
 def _view(kind: str) -> Callable[..., Any]:
@@ -221,20 +242,16 @@ def _multiply_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(((a.astype(wide) * b.astype(wide)) >> np.dtype(wide).type(32)).astype(a.dtype))
 
 
-def _fuse(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    return (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(a.dtype)
-
-
 _INTEGERS = {"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}
 _ROUNDINGS: dict[str, Callable[..., Any]] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rcp": np.reciprocal, "sqrt": np.sqrt,
-    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)), "fma": _fuse,
+    "rsqrt": take_reciprocal_root, "fma": multiply_and_add,
 }  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "exp10": _take_power_of_ten,
     "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
-    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)), "cbrt": np.cbrt, "pow": np.power, "sin": np.sin,
+    "rsqrt": take_reciprocal_root, "cbrt": np.cbrt, "pow": np.power, "sin": np.sin,
     "rcbrt": lambda x: np.reciprocal(np.cbrt(x)), "powi": lambda x, n: np.power(x, n.astype(x.dtype)),
     "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "sinpi": lambda x: np.sin(np.pi * x), "cospi": lambda x: np.cos(np.pi * x),
@@ -248,19 +265,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "y0": _special(torch.special.bessel_y0), "y1": _special(torch.special.bessel_y1),
     "cyl_bessel_i0": _special(torch.special.i0), "cyl_bessel_i1": _special(torch.special.i1),
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint,
-    "round": lambda x: np.asarray(np.trunc(x + np.copysign(0.5, x))).astype(x.dtype), "fabs": np.abs, "abs": np.abs,
-    "llrint": _to_integer("int64", np.rint),
-    "llround": _to_integer("int64", lambda x: np.trunc(x + np.copysign(0.5, x))),
+    "round": lambda x: _round_half_away(x).astype(x.dtype), "fabs": np.abs, "abs": np.abs,
+    "llrint": _to_integer("int64", np.rint), "llround": _to_integer("int64", _round_half_away),
     "fmod": np.fmod, "remainder": lambda x, y: x - y * np.rint(x / y), "fmax": np.fmax, "fmin": np.fmin,
     "max": np.maximum, "min": np.minimum, "fdim": lambda x, y: np.maximum(x - y, 0), "nextafter": np.nextafter,
     "copysign": np.copysign, "hypot": np.hypot, "rhypot": lambda x, y: np.reciprocal(np.hypot(x, y)),
     "ldexp": np.ldexp, "scalbn": np.ldexp, "ilogb": lambda x: np.frexp(x)[1] - 1,
     "logb": lambda x: (np.frexp(x)[1] - 1).astype(x.dtype),
-    "saturate": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0, 1),
+    "saturate": clamp_to_unit,
     "isnan": np.isnan, "isinf": np.isinf, "finite": np.isfinite, "isfinite": np.isfinite, "signbit": np.signbit,
-    "fast_exp": np.exp, "fast_exp10": lambda x: np.power(x.dtype.type(10), x), "fast_log": np.log,
+    "fast_exp": np.exp, "fast_exp10": _take_power_of_ten, "fast_log": np.log,
     "fast_log2": np.log2, "fast_log10": np.log10, "fast_sin": np.sin, "fast_cos": np.cos, "fast_tan": np.tan,
-    "fast_pow": np.power, "fast_tanh": np.tanh, "fast_fdivide": np.divide, "fma": _fuse,
+    "fast_pow": np.power, "fast_tanh": np.tanh, "fast_fdivide": np.divide, "fma": multiply_and_add,
     "popc": lambda x: np.bitwise_count(x).astype(np.int32), "popcll": lambda x: np.bitwise_count(x).astype(np.int32),
     "clz": _count_leading_zeros, "clzll": _count_leading_zeros, "ffs": _find_first_set, "ffsll": _find_first_set,
     "brev": _reverse_bits, "brevll": _reverse_bits, "mulhi": _multiply_high, "umulhi": _multiply_high,
@@ -268,7 +284,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "uint_as_float": _view("float32"), "double_as_longlong": _view("int64"), "longlong_as_double": _view("float64"),
     **{f"f{name}_{how}": function for name, function in _ARITHMETIC.items() for how in ("rn", "rz", "rd", "ru")},
     **{f"d{name}_rn": function for name, function in _ARITHMETIC.items()},
-    "fmaf_rn": _fuse, "fma_rn": _fuse,
+    "fmaf_rn": multiply_and_add, "fma_rn": multiply_and_add,
     **{f"{source}2{name}_{how}": _to_integer(kind, rounding) for source in ("float", "double")
        for name, kind in _INTEGERS.items() for how, rounding in _ROUNDINGS.items()},
     **{f"{name}2{target}_{how}": lambda x: x

@@ -13,8 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
-from harness.worker.emulated.triton.arithmetic import NotCovered, cut_to_tf32, round_to_bfloat16, widen_bfloat16
+from harness.worker.emulated.triton.arithmetic import (
+    NotCovered,
+    clamp_to_unit,
+    cut_to_tf32,
+    multiply_and_add,
+    round_to_bfloat16,
+    round_to_float8,
+    saturate,
+    take_reciprocal_root,
+    widen_bfloat16,
+    widen_float8,
+)
 
 # Hints and orderings, without effect where programs run one after another.
 _NOTHING = re.compile(r"(fence|membar|prefetchu?|griddepcontrol|nanosleep|createpolicy|discard)\b.*")
@@ -121,7 +133,7 @@ _KINDS = {
 }  # fmt: skip
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 _UNARY: dict[str, Callable[..., Any]] = {
-    "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal, "sqrt": np.sqrt, "rsqrt": lambda a: np.reciprocal(np.sqrt(a)),
+    "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal, "sqrt": np.sqrt, "rsqrt": take_reciprocal_root,
     "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "abs": np.abs, "neg": np.negative, "not": np.invert,
     "mov": lambda a: a, "cvta": lambda a: a,
 }  # fmt: skip
@@ -134,7 +146,7 @@ _COMPARE = {
     "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 _ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-_FP8 = {"e4m3x2": ("float8_e4m3fn", 448.0), "e5m2x2": ("float8_e5m2", 57344.0)}
+_FP8 = {"e4m3x2": torch.float8_e4m3fn, "e5m2x2": torch.float8_e5m2}
 _CLOCKS = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo")
 _CONSTANTS = {"%smid": 0, "%nsmid": 1}
 
@@ -225,7 +237,7 @@ def _calculate(parts: list[str], values: list[Bits]) -> Bits | None:  # noqa: PL
         return _give(product + _take(values[2], wide) if len(values) == 3 else product, wide)
     result = _apply(operation, parts, kind, taken)
     if result is not None and "sat" in parts:
-        result = np.clip(np.nan_to_num(result, nan=0.0), 0.0, 1.0)
+        result = clamp_to_unit(result)
     return None if result is None else _give(result, kind)
 
 
@@ -241,8 +253,7 @@ def _apply(operation: str, parts: list[str], kind: str, taken: list[Any]) -> Any
         case "div", 2:
             return taken[0] / taken[1] if floats else None
         case "fma" | "mad", 3 if floats:
-            wide = [one.astype(np.float64) for one in taken]
-            return (wide[0] * wide[1] + wide[2]).astype(taken[0].dtype)
+            return multiply_and_add(*taken)
         case "mad", 3 if "hi" not in parts:
             return taken[0] * taken[1] + taken[2]
         case "shl" | "shr", 2:
@@ -293,9 +304,15 @@ def _convert(parts: list[str], values: list[Bits]) -> Bits | None:
     target, source = parts[-2:]
     how = [part for part in parts[1:-2] if part not in ("rn", "satfinite")]
     if target in _FP8 and source == "f32" and len(values) == 2 and not how:
-        return _narrow_to_fp8(values, target)
+        high, low = (round_to_float8(_take(one, "f32"), _FP8[target]).astype(np.uint64) for one in values)
+        return np.asarray(low | (high << np.uint64(8)))
     if source in _FP8 and target == "f16x2" and not how:
-        return _widen_fp8(values[0], source)
+        pairs = values[0].astype(np.uint16)
+        low, high = (
+            _give(widen_float8(byte.astype(np.uint8), _FP8[source], torch.float16), "f16")
+            for byte in (pairs & 0xFF, pairs >> 8)
+        )
+        return np.asarray(low | (high << np.uint64(16)))
     if target in _PAIRS and source == "f32" and len(values) == 2 and not set(how) - {"relu"}:
         high, low = (_take(one, "f32") for one in values)
         high, low = (np.maximum(one, 0) if "relu" in how else one for one in (high, low))
@@ -310,14 +327,10 @@ def _convert_number(how: list[str], value: Any, target: str, between_floats: boo
     if target == "tf32":
         return _give(_round_to_tf32(value), "tf32") if how in ([], ["rna"]) else None
     if how == ["sat"] and between_floats:
-        return _give(np.clip(np.nan_to_num(value, nan=0.0), 0.0, 1.0), target)
+        return _give(clamp_to_unit(value), target)
     if len(how) == 1 and how[0] in _ROUND and value.dtype.kind == "f":
         rounded = _ROUND[how[0]](value)
-        if between_floats:
-            return _give(rounded, target)
-        limits = np.iinfo(_KINDS[target])
-        exact = np.clip(np.nan_to_num(rounded.astype(np.float64), nan=0.0), float(limits.min), float(limits.max))
-        return _give(np.where(exact >= float(limits.max), limits.max, exact.astype(_KINDS[target])), target)
+        return _give(rounded if between_floats else saturate(rounded, _KINDS[target]), target)
     if set(how) <= {"sat"} and target[0] in "su" and value.dtype.kind in "iu":
         limits = np.iinfo(_KINDS[target])
         return _give(np.clip(value.astype(np.int64), limits.min, limits.max) if how else value, target)
@@ -327,25 +340,3 @@ def _convert_number(how: list[str], value: Any, target: str, between_floats: boo
 def _round_to_tf32(values: np.ndarray) -> np.ndarray:
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return cut_to_tf32((bits + np.uint32(0x1000)).view(np.float32))
-
-
-def _narrow_to_fp8(values: list[Bits], target: str) -> Bits:
-    import torch
-
-    name, most = _FP8[target]
-    high, low = (
-        torch.from_numpy(_take(one, "f32").copy()).clamp(-most, most).to(getattr(torch, name)).view(torch.uint8).numpy()
-        for one in values
-    )
-    return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(8))
-
-
-def _widen_fp8(bits: Bits, source: str) -> Bits:
-    import torch
-
-    parts = []
-    for number in (0, 1):
-        byte = ((bits >> np.uint64(8 * number)) & np.uint64(0xFF)).astype(np.uint8)
-        wide = torch.from_numpy(byte).view(getattr(torch, _FP8[source][0])).to(torch.float16).numpy()
-        parts.append(_give(wide, "f16"))
-    return np.asarray(parts[0] | (parts[1] << np.uint64(16)))
