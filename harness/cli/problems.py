@@ -25,7 +25,7 @@ from harness.cli.problem_check import ReferenceLimit, SuitesFolder, check_proble
 from harness.cli.progress import show_slow_steps
 from harness.cli.results import StoredPanel
 from harness.domain import Language, Problem, ProblemError, StoreError, UsageError
-from harness.domain.files import explain_failure
+from harness.domain.files import raising
 from harness.languages import CPU_LANGUAGE
 from harness.pipeline import listings
 from harness.pipeline.data_folders import find_named_problem, find_suite_folder
@@ -173,12 +173,10 @@ def create_problem(
     existing = next((one for one in files if one.exists()), None)
     if existing is not None:
         raise UsageError(f"{existing} exists and is not overwritten: choose another name, or move it away")
-    try:
+    with raising(StoreError, f"write {path}", "; choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         for one, example in files.items():
             one.write_text((examples / example).read_text(encoding="utf-8"), encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another folder") from error
     *_, last = files
     typer.echo(f"wrote {' and '.join(map(str, files))}. Edit, then run")
     typer.echo(f"    harness problems check {path}")

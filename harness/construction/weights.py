@@ -213,6 +213,11 @@ def _like(values: Tensor, wanted: Tensor) -> Tensor:
     return values[: wanted.numel()].to(wanted.dtype)
 
 
+def list_lazy(model: nn.Module) -> list[str]:
+    """Return names of weights that have no shape until the first call, as those of lazy modules."""
+    return [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
+
+
 def _may_be_replaced(tensor: Tensor) -> bool:
     if is_lazy(tensor):
         return False

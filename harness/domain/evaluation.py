@@ -78,6 +78,11 @@ class CandidateFailure(Exception):
         finding = Finding(check="protocol", severity="fatal", message=message)
         return cls(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
 
+    @property
+    def is_exception(self) -> bool:
+        """Return whether the worker reported an exception of the candidate's code, and goes on."""
+        return any(finding.check == "exception" for finding in self.findings)
+
 
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import harness
 from harness.domain import StoreError
-from harness.domain.files import explain_failure, replace_text
+from harness.domain.files import raising, replace_text
 from harness.domain.records import make_value
 from harness.hardware.host import cpu_name, read_torch_build
 from harness.sandbox.devices import Device
@@ -93,12 +93,8 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
     """Replaces an earlier certificate. Raises StoreError."""
     path = certificate_path(state_folder, certificate.basis.device)
     text = json.dumps({"digest": certificate.digest, **asdict(certificate)}, indent=1) + "\n"
-    try:
+    with raising(StoreError, f"write the certificate {path}", "; make the folder writable"):
         replace_text(path, text)
-    except OSError as error:
-        raise StoreError(
-            f"cannot write the certificate {path}: {explain_failure(error)}; make the folder writable"
-        ) from error
     return path
 
 

@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from harness.construction.calls import adapt_call, select_differentiable
@@ -29,6 +28,7 @@ from harness.construction.weights import (
     DrawOnDevice,
     Kind,
     keep_default_dtype,
+    list_lazy,
     run_with_default,
     seed_generators,
 )
@@ -411,8 +411,7 @@ def _override_sizes(tree: ast.Module, overrides: dict[str, SizeValue]) -> ast.Mo
 
 
 def _require_sizes(model: nn.Module, problem: Problem) -> None:
-    lazy = [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
-    if lazy:
+    if lazy := list_lazy(model):
         raise ProblemError(
             f"{_where(problem)}: the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules); "
             "set the sizes in __init__, so that candidates can receive the same weights"

@@ -22,6 +22,7 @@ from harness.domain import (
     Outcome,
     RooflineBounds,
     Timing,
+    Work,
 )
 from harness.domain.errors import shorten
 from harness.search.history import History, Turn
@@ -178,7 +179,7 @@ def make_feedback(
         known,
         problem=_COPY if turn.is_copy else "",
         measured=_measure(evaluation),
-        shares=() if work is None else tuple(_list_shares(evaluation)),
+        shares=() if work is None else tuple(_list_shares(work)),
         kernels=() if work is None else tuple(clean_line(name) for name in work.custom_kernels[:MOST_KERNELS]),
         counters=tuple(_quote_counters(evaluation.counters)),
         remarks=tuple(_list_remarks(evaluation)),
@@ -203,18 +204,22 @@ def list_told_findings(evaluation: Evaluation) -> Iterator[Finding]:
 
 def summarise(turn: Turn) -> str:
     """Return one line, without text of the candidate."""
+    return f"turn {turn.number}: {_summarise_result(turn)}"
+
+
+def _summarise_result(turn: Turn) -> str:
     if turn.same_as is not None:
-        return f"turn {turn.number}: the same program as in turn {turn.same_as}"
-    timing = turn.evaluation.timing
+        return f"the same program as in turn {turn.same_as}"
     if turn.is_copy:
-        return f"turn {turn.number}: a copy of the reference"
+        return "a copy of the reference"
+    timing = turn.evaluation.timing
     if timing is None:
-        return f"turn {turn.number}: {turn.outcome.value}"
+        return turn.outcome.value
     interval = f"[{timing.speedup_low:.2f}, {timing.speedup_high:.2f}]"
     measured = f"{timing.speedup:.2f}x as fast as {timing.baseline}, interval {interval}, {timing.verdict}"
     if timing.clock in INEXACT:
         measured += f" ({_CLOCKS[timing.clock]})"
-    return f"turn {turn.number}: {turn.outcome.value}, {measured}"
+    return f"{turn.outcome.value}, {measured}"
 
 
 def _explain_failure(evaluation: Evaluation, source: str) -> tuple[str, tuple[Quote, ...]]:
@@ -291,9 +296,7 @@ def _measure_times(
     )
 
 
-def _list_shares(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
-    work = evaluation.work
-    assert work is not None
+def _list_shares(work: Work) -> Iterator[tuple[str, float]]:
     yield "code of your own", 100 * work.custom
     yield "torch operators", 100 * work.torch
     yield "vendor libraries", 100 * work.library

@@ -16,10 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
 
 from harness.construction.calls import make_call
-from harness.construction.weights import ConstantWeights, DrawOnDevice, run_with_default, seed_generators
+from harness.construction.weights import (
+    ConstantWeights,
+    DrawOnDevice,
+    list_lazy,
+    run_with_default,
+    seed_generators,
+)
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.channel import PROGRAM_FILE, Doorbell, WorkerReply
@@ -405,8 +410,7 @@ class Worker:
 
 
 def _refuse_lazy(model: torch.nn.Module) -> None:
-    lazy = [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
-    if lazy:
+    if lazy := list_lazy(model):
         why = "so they cannot get the reference's values; set their sizes in __init__"
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
 

@@ -198,7 +198,7 @@ def _run_host_code(client: WorkerClient, loaded: LoadedProblem) -> CandidateFail
         construct(client, loaded)
         call_host_code(client, loaded)
     except CandidateFailure as failure:
-        if not any(finding.check == "exception" for finding in failure.findings):
+        if not failure.is_exception:
             raise
         return failure
     return None

@@ -144,7 +144,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
             if outcome is not None:
                 sanitized.wrong[order] = f"{outcome}: {trial.message}"
         except CandidateFailure as failure:
-            if not any(finding.check == "exception" for finding in failure.findings):
+            if not failure.is_exception:
                 raise  # the worker is gone
             sanitized.wrong[order] = f"{failure.outcome}: {failure.message}"
         found = parse_kernel_findings(session.client.take_kernel_findings())
@@ -194,7 +194,7 @@ def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iter
     try:
         yield
     except CandidateFailure as failure:
-        answers = failure.outcome in WRONG or any(finding.check == "exception" for finding in failure.findings)
+        answers = failure.outcome in WRONG or failure.is_exception
         found = parse_kernel_findings(session.client.take_kernel_findings()) if answers else []
         found = excuse_compiled(found, list_compiled(findings))
         if not found:

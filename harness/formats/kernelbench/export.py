@@ -44,7 +44,7 @@ def export_problems(folders: Mapping[str, Path], target: Path, level: int | None
         for stem, (number, name) in number_names(paths).items():
             code = drop_semantics(paths[stem].read_bytes().decode("utf-8-sig"))
             problems.append(BenchProblem(level=_choose_level(suite, level), number=number, name=name, code=code))
-    numbers = [(problem.level, problem.number) for problem in problems]
+    numbers = [problem.place for problem in problems]
     if len(set(numbers)) < len(numbers):
         raise UsageError(f"the suites {', '.join(folders)} share numbers within a level: export them separately")
     write_problems(problems, target)

@@ -52,6 +52,10 @@ class BenchProblem:
     code: str
 
     @property
+    def place(self) -> tuple[int, int]:
+        return self.level, self.number
+
+    @property
     def stem(self) -> str:
         return f"{self.number}_{self.name}"
 
@@ -114,15 +118,14 @@ def read_problems(source: Path) -> tuple[BenchProblem, ...]:
         found = [problem for folder in sorted(source.glob("level*")) for problem in _read_level(folder)]
     if not found:
         raise UsageError(f"no problems in {source}: expected level1/1_Name.py and so on, or a Parquet file")
-    numbers = [(problem.level, problem.number) for problem in found]
-    twice = next((number for number, count in Counter(numbers).items() if count > 1), None)
+    twice = next((place for place, count in Counter(one.place for one in found).items() if count > 1), None)
     if twice:
         raise UsageError(f"{source} has two problems with number {twice[1]} in level {twice[0]}")
-    return tuple(sorted(found, key=lambda problem: (problem.level, problem.number)))
+    return tuple(sorted(found, key=lambda problem: problem.place))
 
 
 def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
-    known = sorted(problems, key=lambda problem: (problem.level, problem.number))
+    known = sorted(problems, key=lambda problem: problem.place)
     if target.suffix == ".parquet":
         _write_parquet(known, target)
         return
@@ -298,7 +301,7 @@ def find_verified(source: Path) -> Path | None:
 def read_verified(root: Path, suite: str) -> Imported:
     """Raises UsageError."""
     problems = read_problems(root)
-    kept = [problem for problem in problems if (problem.level, problem.number) not in ALWAYS_ZERO]
+    kept = [problem for problem in problems if problem.place not in ALWAYS_ZERO]
     return Imported(
         problems=tuple(
             ImportedProblem(suite=name_suite(suite, one.level), name=one.stem, code=_add_settings(one)) for one in kept
@@ -315,7 +318,7 @@ def _add_settings(problem: BenchProblem) -> str:
     code = keep_semantics(problem.code)
     if code == problem.code:
         return code
-    names = [name for name in SCALES if name != NOT_FINITE.get((problem.level, problem.number))]
+    names = [name for name in SCALES if name != NOT_FINITE.get(problem.place)]
     declared = ", ".join(f'"{name}"' for name in ("as_given", *names))
     comment = "# KernelBench-Verified measures against TF32, and scales the inputs."
     return f"{code}{comment}\nALLOW_TF32 = True\nDISTRIBUTIONS = ({declared})\n"

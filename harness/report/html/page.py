@@ -23,7 +23,7 @@ import harness
 from harness.analysis.metrics import Price
 from harness.analysis.ranking import find_best_turns, read_requested_problems
 from harness.domain import HarnessError, Outcome, StoreError, UsageError
-from harness.domain.files import explain_failure, raising, replace_text
+from harness.domain.files import raising, replace_text
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
@@ -95,11 +95,10 @@ def render_report(store: ResultStore, path: Path, choice: ReportChoice = EVERY_R
     """Raises UsageError without a match, and StoreError."""
     try:
         page = make_page(store, choice, now=now)
-        replace_text(path, page.html)
     except UsageError as error:
         raise UsageError(f"{error}; {path} is not written") from error
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {explain_failure(error)}; choose another path with --output") from error
+    with raising(StoreError, f"write {path}", "; choose another path with --output"):
+        replace_text(path, page.html)
     return page
 
 
