@@ -122,7 +122,7 @@ def test_comparing_takes_little_memory_beside_the_tensors(dtype, count):
         ([], [], False),
     ],
 )
-def test_outputs_mostly_differ_where_most_values_are_off_by_more_than_the_largest(expected, found, differ):
+def test_outputs_mostly_differ_if_most_are_off_by_more_than_the_largest(expected, found, differ):
     assert mostly_differ([torch.tensor(expected)], [torch.tensor(found)]) is differ
 
 
