@@ -56,13 +56,16 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     ) -> None:
         line = line or _find_line(sys._getframe(1), self.file)
         block = list(self.grid_idx or (0, 0, 0))
-        _, ny, nz = self.grid_dim
         self._link.report({
             "check": check, "severity": "error" if decides else "warning",
-            "message": message.replace("{other}", str((other // (ny * nz), other // nz % ny, other % nz))),
+            "message": message.replace("{other}", str(self.locate_program(other))),
             "file": self.file.rpartition("/")[2], "line": line, "kernel": self.kernel, "block": block,
             "thread": "" if lane is None else f"lane {lane}",
         })  # fmt: skip
+
+    def locate_program(self, number: int) -> tuple[int, int, int]:
+        _, ny, nz = self.grid_dim
+        return number // (ny * nz), number // nz % ny, number % nz
 
     def __getattr__(self, name: str) -> Any:
         """Called for methods that the interpreter lacks."""

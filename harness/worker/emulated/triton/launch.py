@@ -114,14 +114,13 @@ class Launch:
 
     def _run_programs(self, rewritten: Any, arguments: dict[str, Any], memory: LaunchMemory) -> None:
         builder = self._builder
-        _, ny, nz = builder.grid_dim
         numbers = iter(order_programs(memory.programs, str(self._link.setting("order")), self._link.setting("seed")))
 
         def run_next() -> bool:
             number = next(numbers, None)
             if number is None:
                 return False
-            builder.set_grid_idx(number // (ny * nz), number // nz % ny, number % nz)
+            builder.set_grid_idx(*builder.locate_program(number))
             memory.begin(number)
             try:
                 rewritten(**arguments)
