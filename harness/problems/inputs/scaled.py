@@ -1,3 +1,4 @@
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,6 +35,7 @@ BELOW, LEAST_AT_CONSTANTS = 14, 58
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
 LEAST_CONTRASTED, FAR_CONTRASTED = 24, 46  # an eps of 1e-10 before a division is far below the first
+KEPT, NEGLIGIBLE = 22, 17  # terms that float32 still adds to one; by so many powers less, a sum of them is negligible
 SIDES, PATH = 2, 3  # variants below 2; that of matrices. The others keep one slice
 NEAR_AN_END = 0.5
 OTHERS = ("stay", "own", "same", "opposite")
@@ -168,8 +170,18 @@ def _draw_contrast(tensor: Tensor, traits: InputTraits, generator: torch.Generat
     is_far = bool(draw(3, generator)) and not traits.use.has(DIVIDING)
     most = FAR_CONTRASTED if is_far else LEAST_CONTRASTED
     power = _draw_power(most, "most" if is_most or draw(4, generator) else "any", generator)
-    power = _go_below_constant(traits, generator) or power
+    power = _avoid_lost_terms(_go_below_constant(traits, generator) or power, traits)
     return min(power, LEAST_OF_HALVES if tensor.element_size() == 2 else LEAST_AT_CONSTANTS)
+
+
+def _avoid_lost_terms(power: int, traits: InputTraits) -> int:
+    """Sums in order lose terms that are each below half a rounding of one that came before, and these terms must not
+    add up to more than a small part of the tolerance.
+    """
+    lost = NEGLIGIBLE + math.ceil(math.log2(max(traits.use.terms.added, 1)))
+    if not KEPT < power < lost:
+        return power
+    return KEPT if traits.use.has(DIVIDING) else lost
 
 
 def _choose_same(which: str, small: Tensor, tensor: Tensor, size: int) -> Tensor | None:

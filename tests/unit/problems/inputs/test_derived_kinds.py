@@ -398,6 +398,17 @@ def test_contrasted_slices_keep_their_values_beside_much_smaller_ones():
     assert max(shares) > 0.9
 
 
+def test_contrasted_terms_are_added_in_order_or_negligible_together():
+    traits, powers = replace(TRAITS, use=OperatorUse(frozenset(), Terms(added=4096))), set()
+    for seed in range(80):
+        given = torch.rand(4096, 3)
+        ratios = vary(given.clone(), "contrasted", seed, traits) / given
+        powers.add(float(ratios.min().log2()))
+    assert not [power for power in powers if 4096 * 2.0**power > 1e-5 and power < -22]
+    assert min(powers) < -40
+    assert max(powers) > -22
+
+
 def test_each_row_has_a_contrast_of_its_own_at_times():
     given, rows = torch.rand(200, 60), []
     for seed in range(20):
