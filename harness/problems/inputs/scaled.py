@@ -28,9 +28,9 @@ from harness.tensors.values import list_tensors, memory_of
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
 # float16, in which programs for bfloat16 compute, too.
 LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
-# Of the reference's constants: values go so far below them that adding one and taking the maximum give the same. With
-# squares of smaller ones, sums vanish.
-BELOW, LEAST_AT_CONSTANTS = 14, 58
+# Of the reference's constants: values go so far below them that adding one and taking the maximum give the same, and so
+# far above at most where they come near. With squares of smaller ones, sums vanish.
+BELOW, ABOVE, LEAST_AT_CONSTANTS = 14, 6, 58
 # Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
@@ -42,6 +42,7 @@ OTHERS = ("stay", "own", "same", "opposite")
 POWERS = ("most", "any", "near")  # by variants
 NEAR = 2  # powers: as values that the given ones never are, but nearly
 NEAR_OF_FUNCTIONS = 2  # where a sigmoid by tanh loses values that are larger
+SMALLER = "scale_1e-12"  # where the problem declares it, programs for bfloat16 do not compute in float16
 LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 LARGEST_OF_GRADIENTS = 10  # all that follows is linear in them
 SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
@@ -98,6 +99,7 @@ class Scaled(DerivedKind):
         form = POWERS[self.find_variant(generator.initial_seed()) // self.whole_one_in]
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
+        has_small_halves = SMALLER in traits.problem.distributions
         largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
         for place, (tensor, contract) in enumerate(tensors):
             if not has_many_digits(tensor):
@@ -106,13 +108,14 @@ class Scaled(DerivedKind):
             highest, lowest = (LARGEST_OF_GRADIENTS, LEAST) if is_gradient else (largest, least)
             is_larger = highest > 0 and not contract.is_bounded and bool(draw(4 if form == "near" else 2, generator))
             most = highest if is_larger else lowest
-            if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and (is_gradient or not is_larger)):
+            stays_near = is_gradient or not (is_larger or has_small_halves)
+            if tensor.dtype is torch.float16 or (tensor.dtype is torch.bfloat16 and stays_near):
                 most = min(most, LEAST_OF_HALVES)
             if (has_mixed_rows and tensor.dim() == 2) or (traits.has_varied_products and not is_larger):
                 most = min(most, LEAST_OF_MIXED)
             power = _draw_power(most, form, generator)
             if most == LEAST and form != "near" and draw(4, generator):
-                power = _go_below_constant(traits, generator) or power
+                power = _go_below_constant(traits, generator, is_near=form == "any") or power
             has_signs = is_larger and not is_gradient and not traits.use.terms.functions
             if is_larger and not is_gradient and not has_signs and form != "most":
                 power = min(power, NEAR_OF_FUNCTIONS)
@@ -134,7 +137,7 @@ class Contrasted(DerivedKind):
     makes_terms_alike = True
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        is_usable = is_continuous(traits) and traits.keeps_all
+        is_usable = is_smooth(traits) and traits.keeps_unconverted
         return is_usable and any(one.dim() for one, _ in self.list_allowed(traits, inputs))
 
     def scales_values(self, traits: InputTraits) -> bool:
@@ -196,10 +199,15 @@ def _choose_same(which: str, small: Tensor, tensor: Tensor, size: int) -> Tensor
     return small if which == "same" else ~small
 
 
-def _go_below_constant(traits: InputTraits, generator: torch.Generator) -> int:
-    """Return the power of two by which values are divided; 0 if the reference has no constants."""
+def _go_below_constant(traits: InputTraits, generator: torch.Generator, *, is_near: bool = False) -> int:
+    """Return the power of two by which values are divided; 0 if the reference has no constants. Values that are as
+    large as a constant (`is_near`) reveal another constant in its place.
+    """
     above = traits.use.above_constants
-    return min(above[draw(len(above), generator)] + BELOW, LEAST_AT_CONSTANTS) if above else 0
+    if not above:
+        return 0
+    below = draw(ABOVE + BELOW, generator) - ABOVE if is_near else BELOW
+    return min(max(above[draw(len(above), generator)] + below, 1), LEAST_AT_CONSTANTS)
 
 
 def _find_largest(traits: InputTraits) -> int:

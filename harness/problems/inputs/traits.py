@@ -69,11 +69,16 @@ class InputTraits:
 
     @property
     def keeps_all(self) -> bool:
-        """True if legitimate programs keep the digits of small values beside large ones: fast products mix them, some
-        functions lose digits beside 1, and where values are ordered, roundings may decide.
+        """True if legitimate programs keep the digits of small values beside large ones."""
+        return self.keeps_unconverted and not self.use.converts_to_integers
+
+    @property
+    def keeps_unconverted(self) -> bool:
+        """True if they keep those of arguments that do not become integers: fast products mix digits, some functions
+        lose them beside 1, and where values are ordered, roundings may decide.
         """
-        terms, has_order = self.use.terms, self.use.orders_values or self.use.converts_to_integers
-        return self.is_known and not terms.multiplied and not terms.functions and not has_order
+        terms = self.use.terms
+        return self.is_known and not terms.multiplied and not terms.functions and not self.use.orders_values
 
     def pair(self, inputs: Sequence[Any]) -> Iterator[tuple[Any, InputContract]]:
         """Yield each value with its contract."""

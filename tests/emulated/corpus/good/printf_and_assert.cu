@@ -9,8 +9,8 @@ __global__ void copy(const float* x, float* y, int n) {
   long long began = clock64();
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) {
-    assert(x[i] >= 0.0f);
-    if (x[i] > 2.0f) printf("thread %d: %f\n", i, x[i]);
+    assert(!isnan(x[i]));
+    if (x[i] > 1e30f) printf("thread %d: %f\n", i, x[i]);
     y[i] = clock64() >= began ? x[i] : -1.0f;
   }
 }

@@ -14,8 +14,8 @@ from torch import nn
 def running_sum(x, out, carried, ready, size, BLOCK: tl.constexpr):
     block = tl.program_id(0)
     at = block * BLOCK + tl.arange(0, BLOCK)
-    sums = tl.cumsum(tl.load(x + at, mask=at < size, other=0.0), 0)
-    total = tl.max(sums, 0)
+    values = tl.load(x + at, mask=at < size, other=0.0)
+    sums, total = tl.cumsum(values, 0), tl.sum(values, 0)
     before = 0.0
     if block > 0:
         while tl.atomic_cas(ready + block - 1, 1, 1) == 0:
