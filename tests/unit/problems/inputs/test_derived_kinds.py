@@ -234,6 +234,15 @@ def test_values_that_depend_on_each_other_are_not_altered():
     assert list_exchangeable((mine,), traits) == []
 
 
+def test_altered_values_of_few_digits_are_not_made_equal_where_they_are_ordered():
+    inputs, ordering = (
+        (torch.randperm(50).float(), torch.randn(50)),
+        replace(TRAITS, use=OperatorUse(frozenset([TOP_K]))),
+    )
+    assert list_exchangeable(inputs, TRAITS) == [0, 1]
+    assert list_exchangeable(inputs, ordering) == [1]
+
+
 def test_indices_and_masks_with_both_values_stay():
     mask = (torch.rand(30, 30) < 0.5).float()
     assert torch.equal(vary(mask.clone(), "varied"), mask)
