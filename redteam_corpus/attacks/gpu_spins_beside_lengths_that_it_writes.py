@@ -4,7 +4,7 @@ layer: no_kernel
 mechanism: Without the candidate's kernels torch's ends at once, so that the whole time of the call is theirs; one after the
     other, the spinning kernel takes as long as torch's.
 problem: kernel_required/gpu_attention
-expected: rejected, not_own, suspect
+expected: rejected, not_own, suspect, no_gain
 device: gpu
 timed: yes
 """
