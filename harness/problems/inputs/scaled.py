@@ -28,9 +28,9 @@ from harness.tensors.values import list_tensors, memory_of
 # beside 1, as tanh by exponentials does, they still have as many as the tolerance asks for; and so have products in
 # float16, in which programs for bfloat16 compute, too.
 LEAST, LEAST_OF_FUNCTIONS, LEAST_OF_HALVES = 24, 8, 3
-# Of the reference's constants: values go so far below them that adding one and taking the maximum give the same, and so
-# far above at most where they come near. With squares of smaller ones, sums vanish.
-BELOW, ABOVE, LEAST_AT_CONSTANTS = 14, 6, 58
+# Of the reference's constants: values go so far below them that adding one and taking the maximum give the same. With
+# squares of smaller ones, sums vanish.
+BELOW, LEAST_AT_CONSTANTS = 14, 58
 # Of rows of matrices that are multiplied, since fast products have errors of the size of the largest row; and before
 # variances of products, to which biases add a mean.
 LEAST_OF_MIXED = 3
@@ -115,7 +115,7 @@ class Scaled(DerivedKind):
                 most = min(most, LEAST_OF_MIXED)
             power = _draw_power(most, form, generator)
             if most == LEAST and form != "near" and draw(4, generator):
-                power = _go_below_constant(traits, generator, is_near=form == "any") or power
+                power = _go_below_constant(traits, generator) or power
             has_signs = is_larger and not is_gradient and not traits.use.terms.functions
             if is_larger and not is_gradient and not has_signs and form != "most":
                 power = min(power, NEAR_OF_FUNCTIONS)
@@ -199,15 +199,10 @@ def _choose_same(which: str, small: Tensor, tensor: Tensor, size: int) -> Tensor
     return small if which == "same" else ~small
 
 
-def _go_below_constant(traits: InputTraits, generator: torch.Generator, *, is_near: bool = False) -> int:
-    """Return the power of two by which values are divided; 0 if the reference has no constants. Values that are as
-    large as a constant (`is_near`) reveal another constant in its place.
-    """
+def _go_below_constant(traits: InputTraits, generator: torch.Generator) -> int:
+    """Return the power of two by which values are divided; 0 if the reference has no constants."""
     above = traits.use.above_constants
-    if not above:
-        return 0
-    below = draw(ABOVE + BELOW, generator) - ABOVE if is_near else BELOW
-    return min(max(above[draw(len(above), generator)] + below, 1), LEAST_AT_CONSTANTS)
+    return min(above[draw(len(above), generator)] + BELOW, LEAST_AT_CONSTANTS) if above else 0
 
 
 def _find_largest(traits: InputTraits) -> int:
