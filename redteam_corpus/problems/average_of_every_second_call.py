@@ -25,4 +25,6 @@ def get_inputs():
 
 def get_init_inputs():
     return [columns]
+
+
 SMALL = {"rows": 100}

@@ -8,6 +8,7 @@ from torch import nn
 
 size = 2048
 
+
 class Model(nn.Module):
     def forward(self, a, b):
         return a @ b

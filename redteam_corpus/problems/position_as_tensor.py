@@ -22,4 +22,6 @@ def get_inputs():
 
 def get_init_inputs():
     return [table, columns]
+
+
 SMALL = {"rows": 64}

@@ -8,6 +8,7 @@ from torch import nn
 
 batch, steps, width, states = 2, 64, 48, 16
 
+
 class Model(nn.Module):
     """The scan of Mamba, with its usual initialisation."""
 
@@ -28,8 +29,10 @@ class Model(nn.Module):
 
 def get_inputs():
     return [
-        torch.randn(batch, steps, width), torch.randn(batch, steps, width),
-        torch.randn(batch, steps, states), torch.randn(batch, steps, states),
+        torch.randn(batch, steps, width),
+        torch.randn(batch, steps, width),
+        torch.randn(batch, steps, states),
+        torch.randn(batch, steps, states),
     ]
 
 

@@ -305,8 +305,10 @@ class Reference:
         return are_surely_close(own, outputs, tolerance, self.truths.copied, terms, keeps_all=keeps_all)
 
     def _find_terms(self, kind: InputKind) -> Terms | None:
-        is_usual, is_alike = kind.has_usual_sizes, kind.makes_terms_alike
-        return None if self.terms is None else replace(self.terms, are_usual=is_usual, are_alike=is_alike)
+        if self.terms is None:
+            return None
+        terms = replace(self.terms, are_usual=kind.has_usual_sizes, are_alike=kind.makes_terms_alike)
+        return replace(terms, truncated=max(terms.added, terms.truncated)) if kind.biases_sums else terms
 
     def grow(self, outputs: FlatOutputs) -> bool:
         """Return True if outputs are so much larger than those for given inputs that a legitimate program that computes

@@ -22,6 +22,7 @@ from harness.problems.inputs.traits import InputTraits
 # Each of 256 threads that form a longer sum adds so many of its terms that float32 sums lose as much as the roundings
 # to narrower formats that these values reveal.
 MOST_TERMS = 1 << 17
+MOST_TERMS_IN_PART = 1 << 12  # of longer sums, where only some terms are changed, one thread's errors are too unequal
 
 
 # Digits of equal values that stay random, so that the roundings of a float32 sum of as many terms do, too: at least
@@ -55,11 +56,12 @@ class Biased(DerivedKind):
         """Equal values stay equal in tensors with structure: these change as a whole."""
         seed, random = generator.initial_seed(), _count_random(traits)
         is_alike = self.find_variant(seed) >= self.whole_one_in and random <= MOST_RANDOM and may_be_rounded(traits)
+        is_all = self.changes_all(seed) or traits.use.most_terms > MOST_TERMS_IN_PART
         for tensor, contract in self.list_allowed(traits, inputs):
             if is_alike and contract.has_free_sizes and not contract.is_bounded:
                 _write_digits(tensor, random, generator)
                 continue
-            is_whole = not contract.has_free_sizes or self.changes_all(seed) or tensor.dim() < 2
+            is_whole = is_all or not contract.has_free_sizes or tensor.dim() < 2
             change_some(tensor, _bias, None if is_whole else choose_part(tensor, generator))
         return inputs
 
@@ -67,7 +69,7 @@ class Biased(DerivedKind):
 class _LowDigits(Biased):
     """Only these change: roundings of nearly equal terms would add up."""
 
-    has_usual_sizes = True
+    has_usual_sizes = biases_sums = True
 
 
 LOW_DIGITS = _LowDigits()
