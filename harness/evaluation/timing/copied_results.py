@@ -64,9 +64,7 @@ def measure_computed(recording: Recording, replay: Replay, draws: Iterator[int],
     if first.varying and all(first.search(track) is None for track in first.varying):
         return 1.0  # as most results, which few calls tell
     follower = _Follower(recording, replay, [next(draws) for _ in range(CALLS)], chosen, source)
-    replay(
-        next(draws), "call"
-    )  # what the candidate's kernels leave for others then belongs to no call that is followed
+    replay(next(draws), "call")  # so that what the candidate's kernels leave in memory is of none of these calls
     found = [(sizes[track.output], follower.conclude(track)) for track in follower.varying]
     computed, copied = (sum(count * origins[part] for count, origins in found if origins) for part in (0, 1))
     is_known = bool(found) and all(origins for _, origins in found) and len(chosen) == len(outputs)
