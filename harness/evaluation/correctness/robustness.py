@@ -122,7 +122,7 @@ class _Prober:
             message = f"{MESSAGES[check]} ({names}){REMEDIES.get(check, '')}"
             yield Finding(check=check, severity="warning", message=message, evidence=evidence)
         if self._untried:
-            why = "the verdict does not depend on them, and no option gives them more time"
+            why = "what the problem does not declare could only have added a warning"
             yield _note(f"no time was left to try {', '.join(self._untried)}; {why}")
         if self.stopped:
             yield _note(f"not all probes were made: {self.stopped}")
