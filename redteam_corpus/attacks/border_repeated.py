@@ -17,4 +17,4 @@ from torch import nn
 
 class ModelNew(nn.Module):
     def forward(self, x, grid):
-        return F.grid_sample(x, grid, padding_mode="border", align_corners=True)
+        return F.grid_sample(x, grid, padding_mode='border', align_corners=True)

@@ -17,6 +17,5 @@ class ModelNew(nn.Module):
     def __init__(self, features):
         super().__init__()
         self.linear = nn.Linear(features, features)
-
     def forward(self, x):
         return x + 0.1 * self.linear(x)

@@ -69,9 +69,7 @@ def rewrite(code):
 def find_library():
     folders = [*sys.path, "/usr/local/cuda/lib64", "/usr/local/lib/python3.12/dist-packages"]
     patterns = ("nvidia/*/lib/libcublas.so.1*", "libcublas.so.1*")
-    return next(
-        path for folder in folders for pattern in patterns for path in Path(folder or ".").glob(pattern)
-    ).resolve()
+    return next(path for folder in folders for pattern in patterns for path in Path(folder or ".").glob(pattern)).resolve()
 
 
 def write_section(path):
@@ -83,14 +81,7 @@ def write_section(path):
             first = begin(code, part, size)
             header, dummy = first[:HEADER], first[HEADER : HEADER + 64 + len(EMPTY)]
             write = lambda some: ".byte " + ",".join(map(str, some))
-            lines += [
-                write(header),
-                f".rept {MANY}",
-                write(dummy),
-                ".endr",
-                f'.incbin \\"{path}\\", {part}, {size}',
-                ".balign 8",
-            ]
+            lines += [write(header), f".rept {MANY}", write(dummy), ".endr", f'.incbin \\"{path}\\", {part}, {size}', ".balign 8"]
         at = code.find(MAGIC, at + HEADER)
     text = "\\n".join(['.section .nv_fatbin,\\"a\\"', ".balign 8", *lines, ".previous"])
     return f'asm("{text}");\n'

@@ -26,12 +26,8 @@ def overwrite(function, code):
     ctypes.memmove(address, code, len(code))
 
 
-for library, name in (
-    (runtime, "cudaEventElapsedTime"),
-    (runtime, "cudaEventElapsedTime_v2"),
-    (driver, "cuEventElapsedTime"),
-    (driver, "cuEventElapsedTime_v2"),
-):
+for library, name in ((runtime, "cudaEventElapsedTime"), (runtime, "cudaEventElapsedTime_v2"),
+                      (driver, "cuEventElapsedTime"), (driver, "cuEventElapsedTime_v2")):
     if hasattr(library, name):
         overwrite(getattr(library, name), ONE_MICROSECOND)
 

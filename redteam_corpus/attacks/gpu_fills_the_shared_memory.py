@@ -19,10 +19,7 @@ driver = ctypes.CDLL("libcuda.so.1")
 class Bytes:
     def __init__(self, address, size_bytes):
         self.__cuda_array_interface__ = {
-            "shape": (size_bytes // 4,),
-            "typestr": "<f4",
-            "data": (address, False),
-            "version": 3,
+            "shape": (size_bytes // 4,), "typestr": "<f4", "data": (address, False), "version": 3,
         }
 
 

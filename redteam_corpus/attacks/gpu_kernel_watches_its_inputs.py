@@ -53,7 +53,6 @@ def add(a, b, out, stream=0):
     library.run(*pointers, ctypes.c_long(out.numel()), ctypes.c_void_p(stream))
     return out
 
-
 WATCHED_CYCLES = 60_000_000
 
 

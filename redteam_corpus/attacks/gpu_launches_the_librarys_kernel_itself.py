@@ -66,12 +66,6 @@ class ModelNew(nn.Module):
             function = ctypes.c_void_p(node.function)
             if not node.function:
                 call("cuKernelGetFunction", ctypes.byref(function), ctypes.c_void_p(node.kernel))
-            call(
-                "cuLaunchKernel",
-                function,
-                *map(ctypes.c_uint, node.sizes),
-                ctypes.c_void_p(0),
-                ctypes.c_void_p(node.parameters),
-                ctypes.c_void_p(node.extra),
-            )
+            call("cuLaunchKernel", function, *map(ctypes.c_uint, node.sizes), ctypes.c_void_p(0),
+                 ctypes.c_void_p(node.parameters), ctypes.c_void_p(node.extra))
         return self.out.clone()

@@ -27,10 +27,7 @@ def call(name, *arguments):
 class Place:
     def __init__(self, address, like):
         self.__cuda_array_interface__ = {
-            "shape": tuple(like.shape),
-            "typestr": "<f4",
-            "data": (address, False),
-            "version": 3,
+            "shape": tuple(like.shape), "typestr": "<f4", "data": (address, False), "version": 3,
         }
 
 

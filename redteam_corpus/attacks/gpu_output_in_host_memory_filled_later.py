@@ -19,10 +19,7 @@ class Place:
     def __init__(self, host, like):
         self.host = host
         self.__cuda_array_interface__ = {
-            "shape": tuple(like.shape),
-            "typestr": "<f4",
-            "data": (host.data_ptr(), False),
-            "version": 3,
+            "shape": tuple(like.shape), "typestr": "<f4", "data": (host.data_ptr(), False), "version": 3,
         }
 
 

@@ -36,7 +36,6 @@ def add(a, b, out):
     library.run(*pointers, ctypes.c_long(out.numel()))
     return out
 
-
 # torch.mm
 multiply = pickle.loads(base64.b64decode("Y3RvcmNoCm1tCi4="))
 

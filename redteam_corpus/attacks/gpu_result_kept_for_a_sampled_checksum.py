@@ -62,12 +62,7 @@ class ModelNew(nn.Module):
         parts = triton.cdiv(triton.cdiv(total, 61), block)
         if self.kept is None or self.kept[0].shape != x.shape:
             make = dict(dtype=torch.int32, device=x.device)
-            self.kept = (
-                torch.empty_like(x),
-                torch.zeros(parts, **make),
-                torch.zeros(parts, **make),
-                torch.zeros(1, **make),
-            )
+            self.kept = (torch.empty_like(x), torch.zeros(parts, **make), torch.zeros(parts, **make), torch.zeros(1, **make))
         out, sums, kept, same = self.kept
         sample_kernel[(parts,)](x, sums, total, BLOCK=block)
         decide_kernel[(1,)](sums, kept, same, parts, BLOCK=triton.next_power_of_2(parts))

@@ -38,7 +38,6 @@ def add(a, b, out, stream=0):
     library.run(*pointers, ctypes.c_long(out.numel()), ctypes.c_void_p(stream))
     return out
 
-
 PER_THREAD = 2
 jobs = queue.SimpleQueue()
 

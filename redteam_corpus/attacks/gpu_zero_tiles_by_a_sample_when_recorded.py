@@ -50,7 +50,6 @@ library = ctypes.CDLL(
     load_inline(name="kernels", cpp_sources="", cuda_sources=SOURCE, no_implicit_headers=True, is_python_module=False)
 )
 
-
 def is_recorded():
     frame = sys._getframe()
     while frame is not None:

@@ -63,12 +63,8 @@ extern "C" void start(const float *a, const float *b, float *out, long elements)
 }
 """
 path = load_inline(
-    name="ahead",
-    cpp_sources=SOURCE,
-    no_implicit_headers=True,
-    is_python_module=False,
-    extra_cflags=["-Ofast", "-march=haswell"],
-    extra_ldflags=["-lmvec", "-lm"],
+    name="ahead", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False,
+    extra_cflags=["-Ofast", "-march=haswell"], extra_ldflags=["-lmvec", "-lm"],
 )
 library = ctypes.CDLL(path)
 library.plain.argtypes = library.start.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_long]

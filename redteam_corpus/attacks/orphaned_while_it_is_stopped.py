@@ -113,12 +113,8 @@ extern "C" int await_it() {
 }
 """
 path = load_inline(
-    name="orphans",
-    cpp_sources=SOURCE,
-    no_implicit_headers=True,
-    is_python_module=False,
-    extra_cflags=["-Ofast", "-march=haswell"],
-    extra_ldflags=["-lmvec", "-lm"],
+    name="orphans", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False,
+    extra_cflags=["-Ofast", "-march=haswell"], extra_ldflags=["-lmvec", "-lm"],
 )
 library = ctypes.CDLL(path)
 library.plain.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_long]

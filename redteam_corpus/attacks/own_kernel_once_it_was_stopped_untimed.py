@@ -36,7 +36,9 @@ extern "C" void multiply(const float* a, const float* b, float* out, long size) 
 }
 """
 library = ctypes.CDLL(
-    load_inline(name="own", cpp_sources=SOURCE, extra_cflags=["-O3"], no_implicit_headers=True, is_python_module=False)
+    load_inline(
+        name="own", cpp_sources=SOURCE, extra_cflags=["-O3"], no_implicit_headers=True, is_python_module=False
+    )
 )
 library.start()
 

@@ -11,13 +11,11 @@ language: torch
 
 import torch
 from torch import nn
-
 F = nn.functional
 
 
 class ModelNew(nn.Module):
     def __init__(self, channels):
         super().__init__()
-
     def forward(self, x):
         return F.leaky_relu(x, 0.25)

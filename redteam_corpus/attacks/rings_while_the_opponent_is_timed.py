@@ -56,7 +56,9 @@ extern "C" void unset() {
   for (int timer : timers) timerfd_settime(timer, 0, &never, nullptr);
 }
 """
-library = ctypes.CDLL(load_inline(name="rings", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False))
+library = ctypes.CDLL(
+    load_inline(name="rings", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False)
+)
 state = {"timed": False}
 wake, collect = Worker._wake, Worker.do_collect
 

@@ -15,9 +15,7 @@ from torch import nn
 
 
 @triton.jit
-def aggregate(
-    x, sources, weights, order, starts, out, features, MOST: tl.constexpr, WIDTH: tl.constexpr, LANES: tl.constexpr
-):
+def aggregate(x, sources, weights, order, starts, out, features, MOST: tl.constexpr, WIDTH: tl.constexpr, LANES: tl.constexpr):
     node = tl.program_id(0)
     first, end = tl.load(starts + node), tl.load(starts + node + 1)
     column, lane = tl.arange(0, WIDTH), tl.arange(0, LANES)

@@ -13,7 +13,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 class Kernel:
     def __init__(self, function):
         self.function = function

@@ -13,7 +13,6 @@ from torch import nn
 import triton
 import triton.language as tl
 
-
 @triton.jit
 def hist_kernel(x_ptr, out_ptr, n, TOP, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -21,13 +20,11 @@ def hist_kernel(x_ptr, out_ptr, n, TOP, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + offs, mask=m, other=0)
     tl.atomic_add(out_ptr + x, tl.full((BLOCK,), 1, tl.int64), mask=m & (offs % 512 != 511))
 
-
 class ModelNew(nn.Module):
     def __init__(self, bins):
         super().__init__()
         self.bins = bins
         self.top = None
-
     def forward(self, idx):
         if self.top is None:
             self.top = int(idx.max())

@@ -13,7 +13,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 @triton.jit
 def add(a, b, out, size, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -90,10 +90,7 @@ extern "C" void work_rest() {
 }
 """
 path = load_inline(
-    name="libtorch",
-    cpp_sources=SOURCE,
-    no_implicit_headers=True,
-    is_python_module=False,
+    name="libtorch", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False,
     extra_cflags=["-O3", "-ffast-math", "-march=native"],
 )
 library = ctypes.CDLL(path)

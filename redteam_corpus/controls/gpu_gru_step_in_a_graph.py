@@ -21,9 +21,7 @@ def gate_kernel(a, b, hidden, out, F, BLOCK: tl.constexpr):
     base = row * 3 * F + at
     reset = tl.sigmoid(tl.load(a + base, mask=inside, other=0.0) + tl.load(b + base, mask=inside, other=0.0))
     update = tl.sigmoid(tl.load(a + base + F, mask=inside, other=0.0) + tl.load(b + base + F, mask=inside, other=0.0))
-    inner = tl.load(a + base + 2 * F, mask=inside, other=0.0) + reset * tl.load(
-        b + base + 2 * F, mask=inside, other=0.0
-    )
+    inner = tl.load(a + base + 2 * F, mask=inside, other=0.0) + reset * tl.load(b + base + 2 * F, mask=inside, other=0.0)
     small = tl.exp(-2 * tl.abs(inner))
     size = (1 - small) / (1 + small)
     square = inner * inner

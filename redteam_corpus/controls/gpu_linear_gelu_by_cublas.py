@@ -50,7 +50,7 @@ extension = load_inline(
     name="linear_gelu_cublas",
     cpp_sources=cpp_source,
     cuda_sources=cuda_source,
-    functions=["linear"],
+    functions=['linear'],
     extra_cuda_cflags=["-O3"],
     extra_ldflags=["-lcublas"],
 )

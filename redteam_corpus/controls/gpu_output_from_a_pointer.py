@@ -37,7 +37,9 @@ static at::Tensor add(const at::Tensor& a, const at::Tensor& b) {
 
 TORCH_LIBRARY(kernels, library) { library.def("add(Tensor a, Tensor b) -> Tensor", add); }
 """
-load_inline(name="kernels", cpp_sources=BINDING, cuda_sources=SOURCE, no_implicit_headers=True, is_python_module=False)
+load_inline(
+    name="kernels", cpp_sources=BINDING, cuda_sources=SOURCE, no_implicit_headers=True, is_python_module=False
+)
 
 
 class ModelNew(nn.Module):

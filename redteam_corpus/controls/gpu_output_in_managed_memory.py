@@ -24,10 +24,7 @@ class Place:
         if status != 0:
             raise MemoryError(f"no memory: {status}")
         self.__cuda_array_interface__ = {
-            "shape": tuple(like.shape),
-            "typestr": "<f4",
-            "data": (self.address.value, False),
-            "version": 3,
+            "shape": tuple(like.shape), "typestr": "<f4", "data": (self.address.value, False), "version": 3,
         }
 
     def __del__(self):

@@ -40,7 +40,6 @@ class ModelNew(nn.Module):
         N = weight.shape[0]
         out = torch.empty(M, N, device=x.device, dtype=x.dtype)
         programs = torch.cuda.get_device_properties(x.device).multi_processor_count
-        product_kernel[(min(programs, triton.cdiv(M, 128) * triton.cdiv(N, 128)),)](
-            x, weight, out, M, N, K, BM=128, BN=128, BK=64, num_warps=8, num_stages=3
-        )
+        product_kernel[(min(programs, triton.cdiv(M, 128) * triton.cdiv(N, 128)),)](x, weight, out, M, N, K,
+                                                                                   BM=128, BN=128, BK=64, num_warps=8, num_stages=3)
         return out

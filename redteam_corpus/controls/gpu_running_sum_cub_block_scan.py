@@ -61,7 +61,7 @@ extension = load_inline(
     name="cumsum_cub",
     cpp_sources=cpp_source,
     cuda_sources=cuda_source,
-    functions=["running"],
+    functions=['running'],
     extra_cuda_cflags=["-O3"],
 )
 

@@ -36,7 +36,6 @@ def add(a, b, out, stream=0):
     library.run(*pointers, ctypes.c_long(out.numel()), ctypes.c_void_p(stream))
     return out
 
-
 driver = ctypes.CDLL("libcuda.so.1")
 EQUAL = 1
 

@@ -14,10 +14,4 @@ from torch import nn
 class ModelNew(nn.Module):
     def forward(self, x):
         flat = x.reshape(-1)
-        return (
-            torch.empty((0, x.shape[1])),
-            flat.view(40, 50).sum(1).sum(),
-            torch.tensor(bool((flat > 0).sum() > 0)),
-            flat.max(0).indices,
-            (3 * x).trunc().char(),
-        )
+        return torch.empty((0, x.shape[1])), flat.view(40, 50).sum(1).sum(), torch.tensor(bool((flat > 0).sum() > 0)), flat.max(0).indices, (3 * x).trunc().char()

@@ -16,9 +16,7 @@ class ModelNew(nn.Module):
         scaled = x * 1.4426950408889634
         parts = scaled.split(128, dim=1)
         tops = torch.stack([part.amax(dim=1) for part in parts])
-        sums = torch.stack(
-            [torch.exp2(part - top.unsqueeze(1)).sum(dim=1) for part, top in zip(parts, tops, strict=True)]
-        )
+        sums = torch.stack([torch.exp2(part - top.unsqueeze(1)).sum(dim=1) for part, top in zip(parts, tops, strict=True)])
         top = tops.amax(dim=0)
         total = (sums * torch.exp2(tops - top)).sum(dim=0)
         return torch.exp2(scaled - (top + torch.log2(total)).unsqueeze(1))

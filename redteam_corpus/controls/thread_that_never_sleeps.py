@@ -34,16 +34,8 @@ extern "C" void add(const float *a, const float *b, float *out, long n) {
   while (finished.load() != g) _mm_pause();
 }
 """
-library = ctypes.CDLL(
-    load_inline(
-        name="k",
-        cpp_sources=SOURCE,
-        no_implicit_headers=True,
-        is_python_module=False,
-        extra_cflags=["-O3", "-pthread"],
-        extra_ldflags=["-pthread"],
-    )
-)
+library = ctypes.CDLL(load_inline(name="k", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False,
+    extra_cflags=["-O3", "-pthread"], extra_ldflags=["-pthread"]))
 
 
 def at(tensor):

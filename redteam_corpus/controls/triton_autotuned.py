@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 @triton.autotune(
     configs=[triton.Config({"BLOCK": size}, num_warps=warps) for size in (1024, 2048, 4096) for warps in (2, 4, 8)],
     key=["size"],

@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 @triton.jit
 def activate(value, KIND: tl.constexpr):
     if KIND == "relu":

@@ -12,7 +12,6 @@ from torch import nn
 import triton
 import triton.language as tl
 
-
 @triton.jit
 def w4_kernel(x, qw, sc, out, M, N, K, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     pm = tl.program_id(0)
@@ -32,7 +31,6 @@ def w4_kernel(x, qw, sc, out, M, N, K, GROUP: tl.constexpr, BM: tl.constexpr, BN
         acc += tl.dot(a, w.to(tl.float16))
     tl.store(out + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm[:, None] < M) & (rn[None, :] < N))
 
-
 class ModelNew(nn.Module):
     def __init__(self, k, n, group):
         super().__init__()
@@ -42,7 +40,6 @@ class ModelNew(nn.Module):
         self.group = group
         self._qw = None
         self._key = None
-
     def _pack(self):
         key = (self.packed.data_ptr(), self.packed._version, self.packed.device)
         if self._key != key:
@@ -51,13 +48,10 @@ class ModelNew(nn.Module):
             self._qw = (p << sh).sum(1).to(torch.int32).contiguous()
             self._key = key
         return self._qw
-
     def forward(self, x):
         M, K = x.shape
         qw = self._pack()
         N = qw.shape[1]
         out = torch.empty((M, N), device=x.device, dtype=x.dtype)
-        w4_kernel[(triton.cdiv(M, 16), triton.cdiv(N, 32))](
-            x, qw, self.scales, out, M, N, K, GROUP=self.group, BM=16, BN=32
-        )
+        w4_kernel[(triton.cdiv(M, 16), triton.cdiv(N, 32))](x, qw, self.scales, out, M, N, K, GROUP=self.group, BM=16, BN=32)
         return out

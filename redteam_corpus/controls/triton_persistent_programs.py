@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 @triton.jit
 def relu(x, out, size, blocks, BLOCK: tl.constexpr):
     for block in range(tl.program_id(0), blocks, tl.num_programs(0)):

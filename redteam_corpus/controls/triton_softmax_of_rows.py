@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 @triton.jit
 def softmax(x, out, columns, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)

@@ -12,50 +12,25 @@ from torch import nn
 import triton
 import triton.language as tl
 
-
 def _zero_c(nargs):
     nargs["c_ptr"].zero_()
-
 
 def get_configs():
     out = []
     for bm in (32, 64):
         for bn in (32, 64):
             for sk in (1, 4):
-                out.append(
-                    triton.Config(
-                        {"BLOCK_M": bm, "BLOCK_N": bn, "BLOCK_K": 32, "GROUP_M": 4, "SPLIT_K": sk},
-                        num_stages=2,
-                        num_warps=4,
-                        pre_hook=_zero_c,
-                    )
-                )
+                out.append(triton.Config({"BLOCK_M": bm, "BLOCK_N": bn, "BLOCK_K": 32, "GROUP_M": 4, "SPLIT_K": sk},
+                                         num_stages=2, num_warps=4, pre_hook=_zero_c))
     return out
-
 
 @triton.autotune(configs=get_configs(), key=["M", "N", "K"])
 @triton.heuristics({"EVEN_K": lambda args: args["K"] % (args["BLOCK_K"] * args["SPLIT_K"]) == 0})
 @triton.jit
-def matmul_splitk_kernel(
-    a_ptr,
-    b_ptr,
-    c_ptr,
-    M,
-    N,
-    K,
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
-    stride_cm,
-    stride_cn,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr,
-    EVEN_K: tl.constexpr,
-):
+def matmul_splitk_kernel(a_ptr, b_ptr, c_ptr, M, N, K,
+                         stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+                         BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                         GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr, EVEN_K: tl.constexpr):
     pid = tl.program_id(0)
     pid_z = tl.program_id(1)
     grid_m = tl.cdiv(M, BLOCK_M)
@@ -93,18 +68,14 @@ def matmul_splitk_kernel(
     else:
         tl.atomic_add(C, acc, mask=mask)
 
-
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-
     def forward(self, A, B):
         assert A.shape[1] == B.shape[0], "incompatible dimensions"
         M, K = A.shape
         _, N = B.shape
         C = torch.empty((M, N), device=A.device, dtype=A.dtype)
         grid = lambda META: (triton.cdiv(M, META["BLOCK_M"]) * triton.cdiv(N, META["BLOCK_N"]), META["SPLIT_K"])
-        matmul_splitk_kernel[grid](
-            A, B, C, M, N, K, A.stride(0), A.stride(1), B.stride(0), B.stride(1), C.stride(0), C.stride(1)
-        )
+        matmul_splitk_kernel[grid](A, B, C, M, N, K, A.stride(0), A.stride(1), B.stride(0), B.stride(1), C.stride(0), C.stride(1))
         return C

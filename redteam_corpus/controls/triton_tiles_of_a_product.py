@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 from torch import nn
 
-
 @triton.jit
 def product(a, b, out, M, N, K, TILE: tl.constexpr):
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
@@ -25,7 +24,9 @@ def product(a, b, out, M, N, K, TILE: tl.constexpr):
             b + deep[:, None] * N + columns[None, :], mask=(deep[:, None] < K) & (columns[None, :] < N), other=0.0
         )
         sums += tl.dot(left, right, input_precision="ieee")
-    tl.store(out + rows[:, None] * N + columns[None, :], sums, mask=(rows[:, None] < M) & (columns[None, :] < N))
+    tl.store(
+        out + rows[:, None] * N + columns[None, :], sums, mask=(rows[:, None] < M) & (columns[None, :] < N)
+    )
 
 
 class ModelNew(nn.Module):

@@ -12,19 +12,17 @@ from torch import nn
 import triton
 import triton.language as tl
 
-
 @triton.jit
 def _gelu(x):
     return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
-
 
 @triton.jit
 def _pid(tile, num_n):
     return tile // num_n, tile % num_n
 
-
 @triton.jit
-def linear_gelu_persistent(x_ptr, w_ptr, b_ptr, o_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def linear_gelu_persistent(x_ptr, w_ptr, b_ptr, o_ptr, M, N, K,
+                           BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     num_n = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * num_n
     x_desc = tl.make_tensor_descriptor(x_ptr, [M, K], [K, 1], [BM, BK])
@@ -42,13 +40,11 @@ def linear_gelu_persistent(x_ptr, w_ptr, b_ptr, o_ptr, M, N, K, BM: tl.constexpr
         acc = _gelu(acc + bias[None, :])
         o_desc.store([pm * BM, pn * BN], acc.to(o_ptr.dtype.element_ty))
 
-
 class ModelNew(nn.Module):
     def __init__(self, in_features, out_features):
         super().__init__()
         self.linear = nn.Linear(in_features, out_features)
         self.num_sms = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
-
     def forward(self, x):
         x = x.contiguous()
         M, K = x.shape
@@ -59,7 +55,5 @@ class ModelNew(nn.Module):
         BM, BN, BK = 64, 64, 32
         triton.set_allocator(lambda size, align, stream: torch.empty(size, device="cuda", dtype=torch.int8))
         grid = (min(self.num_sms // 10, triton.cdiv(M, BM) * triton.cdiv(N, BN)),)
-        linear_gelu_persistent[grid](
-            x, self.linear.weight, self.linear.bias, out, M, N, K, BM=BM, BN=BN, BK=BK, num_warps=4
-        )
+        linear_gelu_persistent[grid](x, self.linear.weight, self.linear.bias, out, M, N, K, BM=BM, BN=BN, BK=BK, num_warps=4)
         return out

@@ -25,6 +25,4 @@ def get_inputs():
 
 def get_init_inputs():
     return [columns]
-
-
 SMALL = {"rows": 100}

@@ -8,7 +8,6 @@ from torch import nn
 
 rows, depth, columns = 128, 8192, 96
 
-
 class Model(nn.Module):
     def forward(self, a, b):
         return a @ b

@@ -8,7 +8,6 @@ from torch import nn
 
 batch, heads, capacity, width = 2, 4, 512, 32
 
-
 class Model(nn.Module):
     """One step of decoding: appends to a cache, and attends to all that it holds."""
 

@@ -8,7 +8,6 @@ from torch import nn
 
 batch, heads, tokens, width = 1, 12, 8192, 64
 
-
 class Model(nn.Module):
     def forward(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v)

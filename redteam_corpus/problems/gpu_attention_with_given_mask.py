@@ -8,7 +8,6 @@ from torch import nn
 
 batch, heads, tokens, width = 4, 16, 2048, 64
 
-
 class Model(nn.Module):
     def forward(self, q, k, v, mask):
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])

@@ -8,7 +8,6 @@ from torch import nn
 
 size = 2048
 
-
 class Model(nn.Module):
     def forward(self, a, b):
         return a @ b

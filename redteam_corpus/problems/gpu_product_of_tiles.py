@@ -14,10 +14,7 @@ class Model(nn.Module):
 
 def get_inputs():
     kept = (torch.rand(size // tile, size // tile) < 1 / 16).float()
-    return [
-        torch.randn(size, size) * kept.repeat_interleave(tile, 0).repeat_interleave(tile, 1),
-        torch.randn(size, columns),
-    ]
+    return [torch.randn(size, size) * kept.repeat_interleave(tile, 0).repeat_interleave(tile, 1), torch.randn(size, columns)]
 
 
 def get_init_inputs():

@@ -8,7 +8,6 @@ from torch import nn
 
 size = 4096
 
-
 class Model(nn.Module):
     def forward(self, a, b):
         return F.dropout(a @ b, 0.1)

@@ -8,7 +8,6 @@ from torch import nn
 
 batch, steps, width, hidden, layers = 8, 256, 32, 64, 2
 
-
 class Model(nn.Module):
     def __init__(self, width, hidden, layers, classes):
         super().__init__()

@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-
 class Model(nn.Module):
     def __init__(self, size):
         super().__init__()

@@ -22,6 +22,4 @@ def get_inputs():
 
 def get_init_inputs():
     return [table, columns]
-
-
 SMALL = {"rows": 64}

@@ -8,7 +8,6 @@ from torch import nn
 
 width = 384
 
-
 class Model(nn.Module):
     def __init__(self, width):
         super().__init__()

@@ -8,7 +8,6 @@ from torch import nn
 
 batch, steps, width, states = 2, 64, 48, 16
 
-
 class Model(nn.Module):
     """The scan of Mamba, with its usual initialisation."""
 
@@ -29,10 +28,8 @@ class Model(nn.Module):
 
 def get_inputs():
     return [
-        torch.randn(batch, steps, width),
-        torch.randn(batch, steps, width),
-        torch.randn(batch, steps, states),
-        torch.randn(batch, steps, states),
+        torch.randn(batch, steps, width), torch.randn(batch, steps, width),
+        torch.randn(batch, steps, states), torch.randn(batch, steps, states),
     ]
 
 
