@@ -122,9 +122,7 @@ class Builder:
         request, _ = self._select_target(_EMPTY)
         with suppress(HarnessError, OSError):
             self._cache.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
-                work = Path(name) / "work"
-                work.mkdir()
+            with self._work_folder() as work:
                 write_plan(request, work)
                 next(prepare_fast(request, work, self._headers))
 
@@ -221,9 +219,7 @@ class Builder:
         )
 
     def _compile(self, request: BuildRequest, key: str, began_s: float) -> BuildResult:
-        with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
-            work = Path(name) / "work"
-            work.mkdir()
+        with self._work_folder() as work:
             kills_before = self._count_kills()
             done = self._run_strategies(request, work)
             self._count(f"strategy {done.strategy}")
@@ -243,7 +239,7 @@ class Builder:
                 )
             if done.returncode != 0 and not done.is_uncovered:
                 self._require_working_tools(request, work, done.log)
-            library = self._keep(key, Path(name), done)
+            library = self._keep(key, work.parent, done)
         return BuildResult(
             key=key,
             status="built" if library is not None else "uncovered" if done.is_uncovered else "failed",
@@ -253,6 +249,14 @@ class Builder:
             strategy=done.strategy,
             reason=done.reason,
         )
+
+    @contextmanager
+    def _work_folder(self) -> Iterator[Path]:
+        """Other folders of a build lie beside it."""
+        with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
+            work = Path(name) / "work"
+            work.mkdir()
+            yield work
 
     def _require_working_tools(self, request: BuildRequest, work: Path, failed_log: str) -> None:
         """Compile an empty file: a failure is not the candidate's. Raises BuildToolError; OSError for a full disk."""

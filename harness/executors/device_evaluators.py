@@ -105,8 +105,7 @@ class DeviceEvaluators:
 
     def make_headers(self) -> None:
         """Make what the first build for a GPU waits for."""
-        if self._emulation is None:
-            self._find_builder(None).make_headers()
+        self._find_builder(None).make_headers()
 
     def warm_up(self) -> None:
         """Load what the first evaluation on a GPU waits for."""

@@ -275,11 +275,9 @@ class LocalExecutor:
             self._require_open()
             with hold_cores_to_build(self._require_open):
                 if job is None:
-                    start_ahead()
-                evaluators = self._find_ahead(kind)
-                if job is None:
-                    evaluators.make_headers()
+                    self._prepare_builds(kind)
                     return
+                evaluators = self._find_ahead(kind)
                 if pool is not None:
                     job.ahead = evaluators.build_ahead(job.task)
                 elif job.future.set_running_or_notify_cancel():
@@ -292,6 +290,12 @@ class LocalExecutor:
                 self._building -= 1
         if job is not None and pool is not None:
             pool.put(job)
+
+    def _prepare_builds(self, kind: str) -> None:
+        start_ahead()
+        evaluators = self._find_ahead(kind)
+        if kind == "cuda":
+            evaluators.make_headers()
 
     def _compile_now(self, job: Job) -> None:
         """Run in a thread. A device that takes the job before compiles itself, also if memory is short."""

@@ -114,9 +114,13 @@ def unravel(at: Place, shape: Sequence[int]) -> list[Place]:
     return index[::-1]
 
 
-def _is_far(expected: Tensor, found: Tensor) -> bool:
+def _are_comparable(expected: Tensor, found: Tensor) -> bool:
     alike = (expected.shape, expected.dtype, expected.device) == (found.shape, found.dtype, found.device)
-    if not alike or not expected.is_floating_point() or not expected.numel():
+    return alike and expected.is_floating_point() and expected.numel() > 0
+
+
+def _is_far(expected: Tensor, found: Tensor) -> bool:
+    if not _are_comparable(expected, found):
         return False
     apart, size = 0.0, 0.0
     for _, (ours, theirs) in cut_slices(expected, found, elements=SLICE_ELEMENTS):
@@ -128,8 +132,7 @@ def _is_far(expected: Tensor, found: Tensor) -> bool:
 
 
 def _differ_at_first(expected: Tensor, found: Tensor) -> bool:
-    alike = (expected.shape, expected.dtype, expected.device) == (found.shape, found.dtype, found.device)
-    if not alike or not expected.is_floating_point() or not expected.numel():
+    if not _are_comparable(expected, found):
         return False
     _, (ours, theirs) = next(cut_slices(expected, found, elements=FIRST_ELEMENTS))
     ours, theirs = ours.double(), theirs.double()
