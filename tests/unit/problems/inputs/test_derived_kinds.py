@@ -13,7 +13,7 @@ from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.ordered import CLUSTERED, TIED
 from harness.problems.inputs.sparse import ALIKE, FILL, FILLED, NEARLY, TOGETHER
 from harness.problems.inputs.tensors import FEW, perturb
-from harness.problems.inputs.traits import InputTraits, exchange_part, exchange_slices, list_exchangeable
+from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import OperatorCall, OperatorCalls, OperatorUse, Terms
 
 RAISED = OperatorUse(frozenset(), raised=frozenset({0}))
@@ -198,49 +198,6 @@ def test_scaled_values_go_below_a_constant_of_the_reference():
         find_kind("scaled").change((changed := given.clone(),), traits, torch.Generator().manual_seed(seed))
         least.append(float(changed.min()))
     assert 2.0**-59 < min(least) < 1e-14
-
-
-@pytest.mark.parametrize("requires_grad", [False, True])
-def test_exchanged_slices_keep_sums(requires_grad):
-    for seed in range(8):
-        given = torch.randn(20, 30)
-        before, after = (given.clone().requires_grad_(requires_grad) for _ in range(2))
-        assert exchange_slices((before,), TRAITS, seed, is_before=True)
-        assert exchange_slices((after,), TRAITS, seed, is_before=False)
-        assert torch.equal(before.sum(1), after.sum(1))
-        assert int((before != after).any(0).sum()) in (0, 2)
-        assert bool(((before - given).abs() < 0.04).all())
-
-
-def exchange(*pairs, seed=0):
-    inputs, others = zip(*pairs, strict=True)
-    places = list_exchangeable(inputs, TRAITS)
-    exchange_part(inputs, others, places[seed % len(places)], seed)
-
-
-def test_altered_inputs_differ_in_a_part_of_one_argument():
-    for seed in range(20):
-        mine, theirs, other = torch.randn(3, 40, 50)
-        given, kept = mine.clone(), other.clone()
-        exchange((mine, theirs), (other, theirs), seed=seed)
-        is_other = [mine != given, other != kept]
-        assert sum(bool(one.any()) for one in is_other) == 1
-        assert 0 < int(is_other[0].count_nonzero()) + int(is_other[1].count_nonzero()) < 2000
-
-
-def test_values_that_depend_on_each_other_are_not_altered():
-    mine = torch.rand(5, 6).softmax(1)
-    traits = replace(TRAITS, contracts=(InputContract(kind="probabilities", is_stated=True),))
-    assert list_exchangeable((mine,), traits) == []
-
-
-def test_altered_values_of_few_digits_stay_where_they_are_ordered():
-    inputs, ordering = (
-        (torch.randperm(50).float(), torch.randn(50)),
-        replace(TRAITS, use=OperatorUse(frozenset([TOP_K]))),
-    )
-    assert list_exchangeable(inputs, TRAITS) == [0, 1]
-    assert list_exchangeable(inputs, ordering) == [1]
 
 
 def test_indices_and_masks_with_both_values_stay():
