@@ -25,9 +25,8 @@ from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind,
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices, list_exchangeable
 
-# Rows of calls of small problems; arguments that change in one. Others have one row if they are fast and their inputs
-# at most as large.
-ALTERED_CALLS, ALTERED_ARGUMENTS, ALTERED_BYTES = 3, 4, 1 << 30
+# Rows of calls of small problems; changes in one. Others have one row if they are fast and their inputs are not larger.
+ALTERED_ROWS, ALTERED_CALLS, ALTERED_BYTES = 2, 4, 1 << 30
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
 PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
 
@@ -152,25 +151,24 @@ def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
 
 
 def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
-    """Differ from the inputs of the call before in few elements, or a part, of one argument, each in turn, or in the
-    order of its elements: a candidate that keeps results for samples or sums of its inputs returns the earlier ones.
+    """Differ from the inputs of the call before in one element, or a part, of one argument: a candidate that keeps
+    results for samples of its inputs returns the earlier ones.
     """
-    if may_be_rounded(maker.reference.traits) and maker.source.randrange(2):
-        yield from _make_reordered(maker)
-        return
     reference, before = maker.reference, maker.make_declared(GIVEN)
     yield before
     places = list_exchangeable(before.inputs, reference.traits)
+    changes = [(place, only_one) for place in places for only_one in (True, False)]
     inputs = reference.make_inputs(before.seed)
-    for place in maker.source.sample(places, min(len(places), ALTERED_ARGUMENTS)):
+    for place, only_one in maker.source.sample(changes, min(len(changes), ALTERED_CALLS)):
         seed = next(maker.seeds)
-        exchange_part(inputs, reference.make_inputs(seed), place, seed)
+        exchange_part(inputs, reference.make_inputs(seed), place, seed, only_one=only_one)
         yield _expect_altered(reference, copy_tensors(inputs), seed)
 
 
 def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
+    """Differ from the inputs of the call before in the order of slices: against results that are kept for sums."""
     reference, seed = maker.reference, next(maker.seeds)
-    for is_before in (True, False):
+    for is_before in (True, False) if may_be_rounded(reference.traits) else ():
         inputs = reference.make_inputs(seed)
         if exchange_slices(inputs, reference.traits, seed, is_before=is_before):
             yield _expect_altered(reference, inputs, seed, ROUNDED)
@@ -183,11 +181,12 @@ def _expect_altered(reference: Reference, inputs: tuple[Any, ...], seed: int, ki
 
 def _count_altered(reference: Reference) -> int:
     if reference.is_small:
-        return ALTERED_CALLS
+        return ALTERED_ROWS
     return int(reference.need.inputs_bytes <= ALTERED_BYTES and reference.call_s <= SMALL_CALL_S)
 
 
 ALTERED = PlannedCalls("altered", _make_altered)
+REORDERED = PlannedCalls("altered", _make_reordered)
 CALLS_IN_A_ROW = PlannedCalls("calls_in_a_row", _make_row)
 NEARBY_SHAPE = PlannedCalls("nearby_shape", _make_nearby)
 OTHER_WEIGHTS = PlannedCalls("other_weights", _make_with_other_weights, changes_weights=True)
@@ -209,7 +208,7 @@ def plan_calls(
     """
     kinds = plan_kinds(problem, derived, is_small=is_small)
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
-    others += [RERUN] * (RERUNS - 1) * is_small + [ALTERED] * altered + [FRESH] * kinds.count(GIVEN)
+    others += [RERUN] * (RERUNS - 1) * is_small + [ALTERED, REORDERED] * altered + [FRESH] * kinds.count(GIVEN)
     source.shuffle(others)
     properties = _list_properties(problem, changes_state=changes_state)
     return (*[FRESH] * TRIALS, *others, *properties, RERUN)
@@ -270,7 +269,7 @@ class Exercises(CallMaker):
     def list_further(self) -> Iterator[PlannedCalls]:
         """Repeat derived and mixed inputs, and altered ones, without end."""
         declared = [kind for kind in list_declared(self.reference.loaded.problem) if kind is MIXED]
-        steps = [*map(take_inputs, (*declared, *self.reference.derived_kinds)), ALTERED]
+        steps = [*map(take_inputs, (*declared, *self.reference.derived_kinds)), ALTERED, REORDERED]
         while self.reference.plan.stress and not self.are_made_ahead:
             yield from self.source.sample(steps, len(steps))
 

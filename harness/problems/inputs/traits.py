@@ -116,16 +116,15 @@ def list_exchangeable(inputs: Sequence[Any], traits: InputTraits) -> list[int]:
     return [place for place, one in _list_elementwise(inputs, traits) if not may_tie(one)]
 
 
-def exchange_part(inputs: Sequence[Any], others: Sequence[Any], place: int, seed: int) -> None:
-    """Write a part of a tensor of `others`, half of the time one element, to the same places of `inputs`, in place."""
+def exchange_part(inputs: Sequence[Any], others: Sequence[Any], place: int, seed: int, *, only_one: bool) -> None:
+    """Write one element or a part of a tensor of `others` to the same places of `inputs`, in place."""
     mine, theirs = (list(list_leaves(one))[place].detach() for one in (inputs, others))
     generator = torch.Generator(device=mine.device).manual_seed(seed)
-    if draw(2, generator):
-        chosen = choose_part(mine, generator)
+    if only_one:
+        index = torch.unravel_index(torch.tensor(draw(mine.numel(), generator)), mine.shape)
+        mine[index] = theirs[index]
     else:
-        chosen = torch.zeros(mine.shape, dtype=torch.bool, device=mine.device)
-        chosen.view(-1)[draw(mine.numel(), generator)] = True
-    mine.copy_(torch.where(chosen, theirs, mine))
+        mine.copy_(torch.where(choose_part(mine, generator), theirs, mine))
 
 
 def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is_before: bool) -> bool:
