@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -77,6 +76,7 @@ def check_correctness(
 
 
 SLOW_CALLS, SLOW_S, SLOWER = 2, 0.1, 3.0  # so many calls, each of that time and so many times the reference's
+SLOW_TOTAL_S = 10.0  # of all calls: after that, slow candidates skip further kinds of inputs
 # Further calls with little data, if one takes less than `CHEAP_S`.
 FURTHER_S, LEAST_FURTHER, MOST_FURTHER, CHEAP_S = 0.4, 4, 48, 0.1
 HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
@@ -109,7 +109,7 @@ class _Checker:
         self._kept: list[_Kept] = []
         self._last_seed: int | None = None
         self._spares_slow = spares_slow
-        self._shortest_s = math.inf  # of the calls so far
+        self._times_s: list[float] = []
         self._held_steps = self._choose_held_steps() if reference.device.replays_calls else ()
         self.trials: list[Trial] = []
         self.findings: list[Finding] = []
@@ -120,7 +120,7 @@ class _Checker:
             self._session.hold_state(self._reference.changing)
         taken: set[str] = set()
         for index, step in enumerate(self._exercises.steps):
-            if step.name in taken and index not in self._held_steps and self._is_slow():
+            if index not in self._held_steps and self._may_skip(step, taken):
                 continue
             taken.add(step.name)
             failure = self._take(index, step)
@@ -134,7 +134,7 @@ class _Checker:
     def _try_further(self) -> _Failure | None:
         """Use fresh inputs of each kind, one after the other."""
         ends_s = time.monotonic() + FURTHER_S
-        is_cheap = self._reference.has_small_data and self._shortest_s < CHEAP_S
+        is_cheap = self._reference.has_small_data and min(self._times_s, default=CHEAP_S) < CHEAP_S
         for count, step in enumerate(islice(self._exercises.list_further(), MOST_FURTHER) if is_cheap else ()):
             if count >= LEAST_FURTHER and time.monotonic() > ends_s:
                 break
@@ -152,9 +152,10 @@ class _Checker:
             return None
         return next(filter(None, map(self._try, self._exercises.take(index))), None)
 
-    def _is_slow(self) -> bool:
-        is_known = self._spares_slow and len(self.trials) >= SLOW_CALLS
-        return is_known and self._shortest_s > max(SLOW_S, SLOWER * self._reference.call_s)
+    def _may_skip(self, step: PlannedCalls, taken: Collection[str]) -> bool:
+        is_known = self._spares_slow and len(self._times_s) >= SLOW_CALLS
+        is_slow = is_known and min(self._times_s) > max(SLOW_S, SLOWER * self._reference.call_s)
+        return is_slow and (step.name in taken or (step.varies_inputs and sum(self._times_s) > SLOW_TOTAL_S))
 
     def _choose_held_steps(self) -> Sequence[int]:
         places = [at for at, step in enumerate(self._exercises.steps) if at and step is FRESH]
@@ -192,7 +193,7 @@ class _Checker:
         self._session.place(inputs)
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device, hold_streams=hold_streams)
-        self._shortest_s = min(self._shortest_s, run.evaluator_us / 1e6)
+        self._times_s.append(run.evaluator_us / 1e6)
         refine = partial(refine_truth, self._reference, inputs=inputs, state=exercise.state, kind=exercise.kind)
         outcome, trial = compare_expected(
             run,

@@ -34,17 +34,18 @@ PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; 
 @dataclass(frozen=True, slots=True)
 class PlannedCalls:
     """`make` returns the calls (none if the step does not apply). `repeats` repeats an earlier call instead.
-    `changes_weights` requires writable weights.
+    `changes_weights` requires writable weights. `varies_inputs`: of such steps, slow candidates take few.
     """
 
     name: str
     make: Callable[[CallMaker], Iterable[Exercise]]
     repeats: bool = False
     changes_weights: bool = False
+    varies_inputs: bool = False
 
 
 def take_inputs(kind: InputKind) -> PlannedCalls:
-    return PlannedCalls(kind.name, lambda maker: maker.make(kind))
+    return PlannedCalls(kind.name, lambda maker: maker.make(kind), varies_inputs=True)
 
 
 def _make_row(maker: CallMaker) -> Iterator[Exercise]:
@@ -185,8 +186,8 @@ def _count_altered(reference: Reference) -> int:
     return int(reference.need.inputs_bytes <= ALTERED_BYTES and reference.call_s <= SMALL_CALL_S)
 
 
-ALTERED = PlannedCalls("altered", _make_altered)
-REORDERED = PlannedCalls("altered", _make_reordered)
+ALTERED = PlannedCalls("altered", _make_altered, varies_inputs=True)
+REORDERED = PlannedCalls("altered", _make_reordered, varies_inputs=True)
 CALLS_IN_A_ROW = PlannedCalls("calls_in_a_row", _make_row)
 NEARBY_SHAPE = PlannedCalls("nearby_shape", _make_nearby)
 OTHER_WEIGHTS = PlannedCalls("other_weights", _make_with_other_weights, changes_weights=True)
