@@ -102,13 +102,13 @@ def get_init_inputs():
 """
 
 
-def test_a_large_problem_leaves_no_block_of_its_size(gpu_bench):
-    problem = PRODUCT.format(exponent=8)
-    gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem)
-    before = allocated(gpu_bench)[1]
+def test_a_large_problem_leaves_no_unused_block_of_its_size(gpu_bench):
+    """Its reference is kept, with truths, for the next candidate."""
     problem = PRODUCT.format(exponent=13)
     assert gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem).outcome == "correct"
-    assert allocated(gpu_bench)[1] <= before + SLACK_BYTES
+    used, reserved = allocated(gpu_bench)
+    print(f"used {used}, reserved {reserved}")
+    assert reserved <= used + SLACK_BYTES
 
 
 def test_the_memory_of_the_device_is_what_it_was_before(gpu_bench):

@@ -1,6 +1,8 @@
 """Device time by replays: whose work is replayed, what is refused with its reason, and what equal work and known parts
 of it measure. The programs need no extension."""
 
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -172,16 +174,18 @@ def test_the_inputs_of_a_seed_are_the_same_each_time():
     from harness.domain import Problem
     from harness.problems.inputs.kinds import DERIVED
     from harness.problems.inputs.traits import InputTraits
+    from harness.problems.operators import OperatorUse
 
-    traits = InputTraits(problem=Problem(name="one", suite="own", source=""))
+    def make(generator):
+        return (torch.randn(1 << 22, generator=generator, device="cuda"),)
+
+    use = OperatorUse(frozenset(), raised=frozenset([0]))  # by a softmax
+    traits = InputTraits(problem=Problem(name="one", suite="own", source=""), use=use)
     for kind in DERIVED:
         for seed in range(40):
-            made = []
-            for _ in range(2):
-                generator = torch.Generator(device="cuda").manual_seed(seed)
-                given = torch.randn(1 << 22, generator=generator, device="cuda")
-                made += kind.change((given,), traits, generator)
-            assert torch.equal(*made), (kind.name, seed)
+            generators = [torch.Generator(device="cuda").manual_seed(seed) for _ in range(2)]
+            made = [kind.change(make(generator), traits, generator) for generator in generators]
+            assert torch.equal(*chain(*made)), (kind.name, seed)
 
 
 def test_the_next_candidate_of_a_problem_is_replayed_beside_the_kept_baseline(gpu_bench):
@@ -247,5 +251,7 @@ def test_few_replays_show_that_a_slow_program_is_slower(gpu_bench):
     assert evaluation.outcome == "correct", evaluation.message
     timing = evaluation.timing
     assert (timing.clock, timing.verdict, len(timing.blocks)) == ("device", "slower", 2), evaluation.findings
-    kinds = [trial.distribution for trial in evaluation.correctness.trials if trial.distribution != "as_given"]
-    assert len(kinds) == len(set(kinds)), kinds
+    kinds = Counter(trial.distribution for trial in evaluation.correctness.trials)
+    assert kinds.pop("as_given") <= 3, kinds
+    assert kinds.pop("altered", 0) <= 2, kinds
+    assert set(kinds.values()) == {1}, kinds
