@@ -111,6 +111,7 @@ RAISED = {
 }  # fmt: skip
 SUBTRACTED = {"maximum", "max", "amax", "cummax", "scatter_reduce"}  # before exponentials
 EXPONENTIALS = {"exp", "exp2"}
+EXPONENTIATING = {"softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "attention"}  # words of names
 
 # Operators on probabilities or rates, which assert on a GPU: overloads.
 VALUE_RESTRICTED = {
@@ -221,6 +222,10 @@ class OperatorUse:
     @property
     def limits_values(self) -> bool:
         return self.restricts_values or self.converts_to_integers
+
+    @property
+    def exponentiates(self) -> bool:
+        return any(not EXPONENTIATING.isdisjoint(call.name.split("_")) for call in self.calls)
 
     @property
     def orders_values(self) -> bool:

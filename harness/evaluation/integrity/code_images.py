@@ -28,7 +28,7 @@ _MAGIC = struct.pack("<I", 0xBA55ED50)
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # of an ELF file; the 1st, 3rd, 5th and 6th are name, flags, offset and size
 _EXECUTABLE, FEWEST_BYTES = 4, 512  # a flag; instructions of functions that are compared
 _LINKED_APART = b"__nv_relfatbin"
-_SECTIONS = (b".nv_fatbin", _LINKED_APART)
+_SECTIONS = (b".nv_fatbin", _LINKED_APART, b".ldata")  # cuFFT has its code in the last, which is writable in memory
 _DEVICE_LAUNCH = b"__cuda_syscall_cnp"  # what the driver links code to that launches kernels
 _ORIGINS: dict[Agreement, Origin] = {"same": "compiled", "said": "said", "other": "machine"}
 
@@ -67,7 +67,8 @@ def may_launch_kernels(functions: Sequence[RecordedFunction], built: Sequence[st
     if any(_DEVICE_LAUNCH in image for image in images) or any(map(_is_linked_apart, built)):
         return True
     compiled = frozenset[str]().union(*map(list_device_code, built))
-    return any(image.startswith(_MAGIC) and _find_origin(image, compiled) == "unknown" for image in images)
+    others = (image for image in images if image.startswith(_MAGIC) and digest_code(image) not in compiled)
+    return not all(parts and all(parts) for parts in map(_compare_parts, others))
 
 
 def _is_linked_apart(path: str) -> bool:
@@ -81,23 +82,21 @@ def _find_origin(image: bytes, compiled: Collection[str]) -> Origin:
         return "unknown"
     if digest_code(image) in compiled:
         return "built"
-    return "machine" if _is_of_machine(image) else "unknown"
+    return "machine" if any(_compare_parts(image)) else "unknown"  # the driver takes the part for its device
 
 
-def _is_of_machine(image: bytes) -> bool:
-    """Compare parts of fat binaries only: code that a library unpacks at run time is in none of its files. The driver
-    looks at the part for its device, so that the others may be anything.
+def _compare_parts(image: bytes) -> list[bool]:
+    """Return whether a library of this machine has each part of a fat binary. Code that a library unpacks at run time
+    is in none of its files.
     """
-    if not image.startswith(_MAGIC):
-        return False
-    known = _list_known_parts()
-    for start, size_bytes in _list_parts(image, 0):
-        part = image[start : start + size_bytes]
-        for path, at in known.get(size_bytes, ()):
-            with map_file(path) as file:
-                if file[at : at + size_bytes] == part:
-                    return True
-    return False
+    places = _list_parts(image, 0) if image.startswith(_MAGIC) else ()
+    parts = [image[start : start + size_bytes] for start, size_bytes in places]
+    return [any(_lies_at(part, *place) for place in _list_known_parts().get(len(part), ())) for part in parts]
+
+
+def _lies_at(part: bytes, path: str, at: int) -> bool:
+    with map_file(path) as file:
+        return file[at : at + len(part)] == part
 
 
 @cache

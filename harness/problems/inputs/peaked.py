@@ -12,7 +12,6 @@ from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import INTEGERS
 from harness.tensors.values import list_tensors
 
-EXPONENTIALS = ("softmax", "exp", "logsumexp", "logcumsumexp", "logaddexp", "attention")  # words of names
 # Logarithms of the peak's weight / that of all others together. Sums that hold both lose digits of a small share, which
 # does not matter beside rows with larger shares. Values beside a zero lose none.
 LEAST, MOST = -2.2, 4.6
@@ -44,9 +43,7 @@ class Peaked(DerivedKind):
     whole_one_in = 2
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        names = (call.name.strip("_").split("_") for call in traits.use.calls)
-        has_exponentials = any(not words.isdisjoint(EXPONENTIALS) for words in map(set, names))
-        return has_exponentials and is_smooth(traits) and bool(self.list_allowed(traits, inputs))
+        return traits.use.exponentiates and is_smooth(traits) and bool(self.list_allowed(traits, inputs))
 
     def scales_values(self, traits: InputTraits) -> bool:
         return False  # what one rounding changes is part of the tolerance

@@ -1,14 +1,18 @@
 import math
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from harness.domain import InputContract
+from harness.problems.inputs.biased import change_some
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_smooth
 from harness.problems.inputs.tensors import draw, draw_share, find_inexact, has_negative, is_dense, split_for_device
 from harness.problems.inputs.traits import InputTraits
+from harness.problems.operators import PRODUCTS
 
 # Defined in pieces, or computed so: all given values may lie in one of them.
 PIECEWISE = {
@@ -34,7 +38,8 @@ class Varied(DerivedKind):
     """Changes scattered elements or a stretch, in all calls to both signs if `PIECEWISE` operators take inputs, in
     three of four if they take what follows these, else in half: the size of sums of values of one sign hides errors of
     narrower formats. If whole inputs change and keep their signs, all values are as much larger: gates stay open, so
-    that outputs depend on early steps. Scattered values reach the tails of functions that inputs are given to.
+    that outputs depend on early steps. Scattered values reach the tails of functions that inputs are given to. Half of
+    the other calls of products alone make the same slices of factors larger, so that these are not independent.
     """
 
     name = "varied"
@@ -69,6 +74,10 @@ class Varied(DerivedKind):
         is_signed &= not is_whole or not draw(SIGNED_ONE_IN, generator)
         is_signed |= use.has(PIECEWISE, on_input=True) or use.converts_to_integers
         reaches_tails = use.has(SATURATING, on_input=True)
+        has_functions = use.terms.functions or use.exponentiates
+        if not (is_whole or has_functions) and use.has(PRODUCTS) and draw(2, generator):
+            _vary_shared([one for one, contract in tensors if not contract.is_converted], larger, generator)
+            return
         for tensor, contract in tensors:
             factor = 1.0 if contract.is_converted else larger  # steps of larger values depend on roundings
             has_both_signs = not contract.is_never_negative and (is_signed or has_negative(tensor))
@@ -120,6 +129,22 @@ def _vary_stretch(tensor: Tensor, factors: Tensor, generator: torch.Generator) -
         is_chosen = ((places >= first) & (places < first + length)) == is_inside
         part.copy_(torch.where(is_chosen, _multiply(part, factors, generator), part))
         begin += part.numel()
+
+
+def _vary_shared(tensors: Sequence[Tensor], factor: float, generator: torch.Generator) -> None:
+    """Multiply the same slices along dimensions of one size, if possible one that several tensors have."""
+    counts = Counter(size for tensor in tensors for size in dict.fromkeys(tensor.shape) if size > 1)
+    sizes = [size for size, count in counts.items() if count > 1] or list(counts)
+    if not sizes:
+        return
+    size = sizes[draw(len(sizes), generator)]
+    chosen = torch.rand(size, generator=generator, device=generator.device) < draw_share(generator)
+    for tensor in tensors:
+        dims = [dim for dim, length in enumerate(tensor.shape) if length == size]
+        if dims:
+            dim = dims[draw(len(dims), generator)]
+            shape = [size if at == dim else 1 for at in range(tensor.dim())]
+            change_some(tensor, partial(torch.Tensor.mul_, other=factor), chosen.view(shape))
 
 
 def _multiply(values: Tensor, factors: Tensor, generator: torch.Generator) -> Tensor:

@@ -107,6 +107,8 @@ __global__ void parent(float* y) { child<<<1, 32, 0, cudaStreamTailLaunch>>>(y);
         (OWN, False),
         (LIBRARYS, False),
         (PLACED, True),
+        (make_fat_binary(), True),
+        (make_fat_binary(b"code of a library", b"packed code of its own"), True),
         (b"", False),
     ],
 )
@@ -116,6 +118,15 @@ def test_code_that_may_launch_kernels_is_recognised(library, tmp_path, image, la
     found = may_launch_kernels([RecordedFunction("f", "", image)], [str(tmp_path / "library.so")])
     assert found is launches
     assert not may_launch_kernels([RecordedFunction("f", "/usr/lib/libcublas.so", b"")], [])
+
+
+def test_code_in_writable_data_of_a_library_is_the_machines(library, tmp_path, monkeypatch):
+    path = build_library(tmp_path, "lib.so", OTHERS, section='.ldata,"aw"')
+    monkeypatch.setattr(code_images, "_list_libraries", lambda: {path})
+    code_images._list_known_parts.cache_clear()
+    functions = [RecordedFunction("f", "", OTHERS)]
+    assert find_origins(functions, []) == ["machine"]
+    assert not may_launch_kernels(functions, [])
 
 
 @pytest.mark.nvcc

@@ -23,6 +23,7 @@ NORM = OperatorCall(name="native_layer_norm", overload="", on_input=True, conver
 NORMALISED = replace(WEIGHTED, use=OperatorUse(frozenset([NORM])))
 RELU = OperatorCall(name="relu", overload="", on_input=True, converts_to_integers=False, terms=1)
 RECTIFIED = replace(TRAITS, use=OperatorUse(frozenset([RELU])))
+PRODUCT = OperatorCall(name="mm", overload="", on_input=True, converts_to_integers=False, terms=1)
 TOP_K = OperatorCall(name="topk", overload="", on_input=True, converts_to_integers=False, terms=1)
 
 
@@ -56,6 +57,21 @@ def test_varied_values_of_one_sign_keep_it_in_half_of_the_calls():
     assert 4 <= kept <= 12
     assert not any((vary(given.clone(), "varied", seed, RECTIFIED) >= 0).all() for seed in range(8))
     assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
+
+
+def test_factors_of_products_have_the_same_larger_slices_at_times():
+    multiplying = replace(TRAITS, use=OperatorUse(frozenset([PRODUCT])))
+    shared = 0
+    for seed in range(30):
+        given = torch.rand(20, 300), torch.rand(300, 30)
+        made = find_kind("varied").change(
+            tuple(one.clone() for one in given), multiplying, torch.Generator().manual_seed(seed)
+        )
+        larger = [(mine / usual).round() for mine, usual in zip(made, given, strict=True)]
+        slices = [one.flatten(at) for at, one in ((0, larger[0][:1]), (0, larger[1][:, :1]))]
+        is_even = bool((larger[0] == larger[0][:1]).all() and (larger[1] == larger[1][:, :1]).all())
+        shared += is_even and torch.equal(*slices) and len(slices[0].unique()) == 2
+    assert shared >= 6
 
 
 def test_whole_values_that_keep_their_sign_are_as_much_larger():
