@@ -107,8 +107,7 @@ def test_a_large_problem_leaves_no_unused_block_of_its_size(gpu_bench):
     problem = PRODUCT.format(exponent=13)
     assert gpu_bench.evaluate(problem.replace("class Model(", "class ModelNew("), problem).outcome == "correct"
     used, reserved = allocated(gpu_bench)
-    print(f"used {used}, reserved {reserved}")
-    assert reserved <= used + SLACK_BYTES
+    assert reserved - used < 1 << 27, (used, reserved)  # half of an input
 
 
 def test_the_memory_of_the_device_is_what_it_was_before(gpu_bench):
