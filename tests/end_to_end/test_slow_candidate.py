@@ -38,9 +38,9 @@ def test_a_slow_program_is_called_once_with_each_kind_of_inputs(bench, monkeypat
 def test_a_slow_program_skips_kinds_of_inputs_after_its_total_time(bench, monkeypatch):
     monkeypatch.setattr(checks, "SLOW_S", 0.02)
     monkeypatch.setattr(checks, "CHEAP_S", 0.02)
-    monkeypatch.setattr(checks, "SLOW_TOTAL_S", 0.09)  # after four calls
+    monkeypatch.setattr(checks, "SLOW_TOTAL_S", 0.09)  # after four calls or fewer
     timed = bench.evaluate(SLEEPING, time=True, plan=PLAN, seed=5)
     assert timed.outcome == "correct", timed.message
     calls = [trial.distribution for trial in timed.correctness.trials]
     assert calls[: checks.SLOW_CALLS] == ["as_given"] * checks.SLOW_CALLS
-    assert 4 <= len(calls) < 4 + max(ROWS)
+    assert checks.SLOW_CALLS < len(calls) < 4 + max(ROWS)

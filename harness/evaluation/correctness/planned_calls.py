@@ -25,8 +25,9 @@ from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind,
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices, list_exchangeable
 
-# Rows of calls of small problems; changes in one. Others have one row if they are fast and their inputs are not larger.
-ALTERED_ROWS, ALTERED_CALLS, ALTERED_BYTES = 2, 4, 1 << 30
+# Changes of earlier inputs; calls with reordered ones of small problems. Others are altered if they are fast and their
+# inputs not larger.
+ALTERED_CALLS, REORDERED_CALLS, ALTERED_BYTES = 6, 2, 1 << 30
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
 PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
 
@@ -180,9 +181,9 @@ def _expect_altered(reference: Reference, inputs: tuple[Any, ...], seed: int, ki
     return Exercise(label=ALTERED.name, seed=seed, inputs=inputs, expected=expected, kind=kind)
 
 
-def _count_altered(reference: Reference) -> int:
+def _count_reordered(reference: Reference) -> int:
     if reference.is_small:
-        return ALTERED_ROWS
+        return REORDERED_CALLS
     return int(reference.need.inputs_bytes <= ALTERED_BYTES and reference.call_s <= SMALL_CALL_S)
 
 
@@ -202,14 +203,19 @@ def plan_calls(
     changes_state: bool,
     source: random.Random,
     derived: Sequence[DerivedKind] = (),
-    altered: int = 0,
+    reordered: int = 0,
 ) -> tuple[PlannedCalls, ...]:
     """Begin with the problem's own inputs. Other kinds and repetitions follow in secret order, then other declared
     properties and a last repetition.
     """
     kinds = plan_kinds(problem, derived, is_small=is_small)
     others = [take_inputs(kind) for kind in kinds if kind is not GIVEN]
-    others += [RERUN] * (RERUNS - 1) * is_small + [ALTERED, REORDERED] * altered + [FRESH] * kinds.count(GIVEN)
+    others += (
+        [RERUN] * (RERUNS - 1) * is_small
+        + [ALTERED] * (reordered > 0)
+        + [REORDERED] * reordered
+        + [FRESH] * kinds.count(GIVEN)
+    )
     source.shuffle(others)
     properties = _list_properties(problem, changes_state=changes_state)
     return (*[FRESH] * TRIALS, *others, *properties, RERUN)
@@ -258,7 +264,7 @@ class Exercises(CallMaker):
                 changes_state=changes_state,
                 source=self.source,
                 derived=derived,
-                altered=_count_altered(reference),
+                reordered=_count_reordered(reference),
             )
         else:
             if reference.call_s > SMALL_CALL_S:

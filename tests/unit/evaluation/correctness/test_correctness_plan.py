@@ -38,7 +38,7 @@ def list_names(problem, **settings):
 def test_outputs_written_into_places_in_turn_are_overwritten_with_others(make_problem, declaration):
     problem = make_problem(declaration)
     for seed in range(50):
-        steps = list_names(problem, is_small=True, altered=2, source=random.Random(seed))
+        steps = list_names(problem, is_small=True, reordered=2, source=random.Random(seed))
         assert steps[:TRIALS] == [FRESH_INPUTS] * TRIALS  # of which the last is never repeated
         usual = [step for step in steps if step != "nearby_shape"]
         assert len(usual) >= TRIALS + KEPT_CALLS - 1
