@@ -89,6 +89,9 @@ MOVES = (
     *((0, 1, 0.0), (1, 1, 0.0), (2, 64, 0.0), (-2, 64, 0.0), (None, 1, 0.0)),
     *((seed, 1, NEARBY) for seed in (3, -3, 4, -4)),
 )
+# Draws for what still seems wrong: of two values whose moves cancel, as in a difference, each halves those that stay
+# unknown.
+FURTHER_MOVES = tuple((seed, 64, 0.0) for seed in range(9, 14))
 
 
 @dataclass(frozen=True, slots=True)

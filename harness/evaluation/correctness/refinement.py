@@ -20,6 +20,7 @@ from harness.domain import ProblemError
 from harness.evaluation.correctness.allowed_errors import (
     ADDED,
     CHAIN,
+    FURTHER_MOVES,
     FURTHER_ROUNDINGS,
     MOVES,
     WITHIN_ROUNDINGS,
@@ -41,6 +42,7 @@ from harness.problems.inputs.tensors import list_changeable, perturb, separate_e
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
 
+Move = tuple[int | None, int, float]  # see `MOVES`
 LARGEST_FLOAT16 = torch.finfo(torch.float16).max
 MOVED = 1.5**0.5  # times the root mean square of roundings, whose moves are none or one
 WITHIN_S = 1.0  # after which no other draw of roundings begins
@@ -53,12 +55,13 @@ def refine_truth(
     state: Mapping[str, Tensor] | None = None,
     kind: InputKind = GIVEN,
 ) -> Iterator[Truth]:
-    """Yield the truth with more and more allowed: what roundings of inputs and weights change, then what those of
-    intermediate results do. At last exclude all outputs, if intermediate results exceed the range of float16, in which
-    a legitimate program may compute. Each takes longer than the one before.
+    """Yield the truth with more and more allowed: what roundings of inputs and weights change, in few draws and then in
+    more; what those of intermediate results do. At last exclude all outputs, if intermediate results exceed the range
+    of float16, in which a legitimate program may compute.
     """
-    truth = add_spread(reference, truth, inputs, state, keeps_ties=kind.has_ties)
-    yield truth
+    for moves in (MOVES, FURTHER_MOVES) if reference.format_bits == 32 else (MOVES,):
+        truth = add_spread(reference, truth, inputs, state, keeps_ties=kind.has_ties, moves=moves)
+        yield truth
     if reference.traits.has_intermediate and not kind.has_ties:
         yield _add_spread_within(reference, truth, inputs, state)
     if isinstance(kind, DerivedKind) and reference.format_bits == 16 and _exceeds_float16(reference, inputs, state):
@@ -87,18 +90,24 @@ def add_spread(
     state: Mapping[str, Tensor] | None = None,
     *,
     keeps_ties: bool = False,
+    moves: Sequence[Move] = MOVES,
 ) -> Truth:
     """Add what a rounding of inputs and weights changes, the most of several draws: it contains the conditioning.
     Without memory for it, or if the reference fails on such inputs, it stays unknown.
     """
     dtypes = {one.dtype for one in list_changeable([inputs, reference.model.state_dict()])}
-    for seed, roundings, least, takes in _list_moves(reference.traits):
+    for seed, roundings, least, takes in _list_moves(reference.traits, moves):
         sizes = [torch.finfo(one).eps * (roundings if one.itemsize > 2 else 1) for one in dtypes]
         widen = partial(_find_reach if least else _widen_spread, moved_by=max([*sizes, least]))
         move = partial(perturb, seed=seed, roundings=roundings, least=least, keeps_ties=keeps_ties)
         compute = partial(_compute_moved, reference, truth, inputs, state, move)
         truth = _widen_leaves(truth, compute, widen, takes)
-    if not keeps_ties and orders_inputs(reference.traits) and any(leaf.has_steps for leaf in truth.leaves):
+    if (
+        moves is MOVES
+        and not keeps_ties
+        and orders_inputs(reference.traits)
+        and any(leaf.has_steps for leaf in truth.leaves)
+    ):
         exchange = partial(_widen_spread, moved_by=0.0)
         for swaps in (False, True):  # of the few inputs that are equal by chance
             move = partial(separate_equal, swaps=swaps)
@@ -107,11 +116,13 @@ def add_spread(
     return truth
 
 
-def _list_moves(traits: InputTraits) -> Iterator[tuple[int | None, int, float, Callable[[TruthLeaf], bool]]]:
-    """Yield `MOVES` with the outputs that they are for. Without products, steps move as far as sums explain."""
+def _list_moves(
+    traits: InputTraits, moves: Sequence[Move]
+) -> Iterator[tuple[int | None, int, float, Callable[[TruthLeaf], bool]]]:
+    """Yield `moves` with the outputs that they are for. Without products, steps move as far as sums explain."""
     terms = traits.use.terms
     most = sys.maxsize if terms.multiplied else max(math.ceil(ADDED * math.sqrt(terms.added)), 1)
-    for seed, roundings, least in MOVES:
+    for seed, roundings, least in moves:
         if least and not traits.keeps_all:
             continue
         with_steps = not least and roundings <= most

@@ -47,6 +47,7 @@ LARGEST = {"large": 10, "scale_1e6": 20}  # where the problem declares these
 LARGEST_OF_GRADIENTS = 10  # all that follows is linear in them
 SIGNS = (0.0, 1.0, -1.0, 0.0)  # of larger values; 0.0: their own
 SHIFT = 128.0  # exponentials of the larger values overflow, and those of the smaller ones are zero
+FURTHER = 2  # powers of two: also of values that a temperature divides
 LOWEST = {torch.float16: 7}  # powers of two times that, of values that a maximum takes
 LOWEST_OF_OTHERS = 25
 BESIDE_A_MASK = {2: (4, 7), 4: (14, 20)}  # least and most powers of two, by bytes of a value: -1e9 is far below
@@ -292,7 +293,7 @@ def _make_shift(
     tensor: Tensor, shift: float, generator: torch.Generator, *, is_far: bool | int
 ) -> Callable[[Tensor], object]:
     lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS) if is_far else 0
-    far = lowest if draw(4, generator) else draw(lowest + 1, generator)
+    far = FURTHER * draw(2, generator) if shift > 0 else lowest if draw(4, generator) else draw(lowest + 1, generator)
     return partial(torch.Tensor.add_, other=shift * 2.0**far)
 
 
