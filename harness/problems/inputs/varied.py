@@ -38,8 +38,8 @@ class Varied(DerivedKind):
     """Changes scattered elements or a stretch, in all calls to both signs if `PIECEWISE` operators take inputs, in
     three of four if they take what follows these, else in half: the size of sums of values of one sign hides errors of
     narrower formats. If whole inputs change and keep their signs, all values are as much larger: gates stay open, so
-    that outputs depend on early steps. Scattered values reach the tails of functions that inputs are given to. Half of
-    the other calls of products alone make the same slices of factors larger, so that these are not independent.
+    that outputs depend on early steps. Scattered values reach the tails of functions that inputs are given to. Most
+    calls of products alone make the same slices of factors larger, so that these are not independent.
     """
 
     name = "varied"
@@ -75,7 +75,7 @@ class Varied(DerivedKind):
         is_signed |= use.has(PIECEWISE, on_input=True) or use.converts_to_integers
         reaches_tails = use.has(SATURATING, on_input=True)
         has_functions = use.terms.functions or use.exponentiates
-        if not (is_whole or has_functions) and use.has(PRODUCTS) and draw(2, generator):
+        if use.has(PRODUCTS) and not has_functions and draw(2 if is_whole else 4, generator):
             _vary_shared([one for one, contract in tensors if not contract.is_converted], larger, generator)
             return
         for tensor, contract in tensors:
