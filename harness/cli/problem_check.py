@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 REJECTED_EXIT_CODE = 1
 STOPPED = "problem_error"
 CHECK_SEED = 0
+CALLED_WITH, OTHER_KINDS = "called with", "others that its operators permit"
 UNKNOWN = "unknown: not stated, and too large to draw without smaller sizes"
 MOST_ELEMENTS = 1 << 26  # of inputs at their own sizes, for a description
 SHAPES_ONLY = "shapes only: values not checked"
@@ -197,10 +198,12 @@ def _print_rejections(admissions: tuple[Admission, ...]) -> None:
 
 
 def describe_contracts(problem: Problem) -> dict[str, str]:
-    """Return words by argument of `forward`. Runs the reference twice at small sizes, in another process."""
+    """Return words by argument of `forward`, and the kinds of inputs as `CALLED_WITH`. Runs the reference at small
+    sizes, in another process.
+    """
     stated = {one.argument: one.describe_source() for one in problem.inputs}
     try:
-        found = run_apart(_infer_contracts, problem)
+        found, kinds = run_apart(_infer_contracts, problem)
     except ReferenceStopped:
         raise
     except ProblemError:
@@ -208,11 +211,12 @@ def describe_contracts(problem: Problem) -> dict[str, str]:
     words: dict[str, list[str]] = {}
     for one in found:
         words.setdefault(one.argument, []).append(one.describe_source())
-    return stated | {argument: "; ".join(dict.fromkeys(lines)) for argument, lines in words.items()}
+    inferred = {argument: "; ".join(dict.fromkeys(lines)) for argument, lines in words.items()}
+    return stated | inferred | {CALLED_WITH: ", ".join(kinds)}
 
 
-def _infer_contracts(problem: Problem) -> tuple[InputContract, ...]:
-    """Raises ProblemError."""
+def _infer_contracts(problem: Problem) -> tuple[tuple[InputContract, ...], tuple[str, ...]]:
+    """Return the names of kinds of inputs, too. Raises ProblemError."""
     from harness.problems.loading import load_problem
     from harness.problems.shrink import EMULATED_BUDGET, PATIENT_BUDGET, keep_sizes, reduce_problem
 
@@ -228,16 +232,27 @@ def _infer_contracts(problem: Problem) -> tuple[InputContract, ...]:
     return _infer_from(whole, runs=False)
 
 
-def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[InputContract, ...]:
+def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[tuple[InputContract, ...], tuple[str, ...]]:
     """Without a run of the reference, infer from draws alone."""
     import torch
 
     from harness.construction.weights import HOST
-    from harness.evaluation.correctness.input_plan import infer_contracts, watch_reference
+    from harness.evaluation.correctness.input_plan import infer_contracts, learn_traits
+    from harness.evaluation.correctness.truth import copy_tensors, run_reference
+    from harness.problems.inputs.kind import GIVEN
+    from harness.problems.inputs.kinds import list_declared, list_derived
     from harness.problems.inputs.rare import Draws
     from harness.problems.operators import NO_USE
 
+    declared = (GIVEN, *list_declared(loaded.problem))
     with torch.no_grad():
         inputs = loaded.make_inputs(0, HOST)
-        use = watch_reference(loaded, loaded.make_model(0, HOST), inputs, {}, HOST) if runs else None
-        return tuple(infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST)[0])
+        if runs:
+            model = loaded.make_model(0, HOST)
+            outputs = run_reference(loaded, model, copy_tensors(inputs)).tensors
+            traits = learn_traits(loaded, model, inputs, outputs, changing={}, device=HOST)
+            if traits.is_known:
+                return traits.contracts, tuple(kind.name for kind in (*declared, *list_derived(traits, inputs)))
+        contracts, _ = infer_contracts(loaded, inputs, NO_USE, Draws(), HOST)
+    unknown = () if loaded.problem.only_as_given else (OTHER_KINDS,)
+    return tuple(contracts), (*(kind.name for kind in declared), *unknown)

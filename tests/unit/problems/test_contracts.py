@@ -209,6 +209,9 @@ def test_the_check_prints_stated_and_inferred_contracts_and_refuses_violated_one
     path = write(tmp_path, {"targets": {"kind": "index", "below": "classes"}})
     assert run_command(["problems", "check", str(path), "--json"]) == 0
     (first, *_) = json.loads(capsys.readouterr().out)["problems"]
+    kinds = first["inputs"].pop("called with").split(", ")
+    assert kinds[0] == "as_given"
+    assert {"varied", "general"} <= set(kinds) <= {"as_given", *(kind.name for kind in DERIVED)}
     assert first["inputs"] == {
         "x": "any real numbers (inferred)",
         "targets": "indices from 0 to 29 (stated)",
