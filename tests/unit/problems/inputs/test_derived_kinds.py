@@ -246,7 +246,7 @@ def test_values_are_moved_by_a_constant_unless_they_are_a_mask(operator, by):
 @pytest.mark.parametrize("kind", ["biased", "shifted"])
 def test_in_many_calls_only_secret_parts_change(kind):
     given = torch.randn(60, 70)
-    moved = [given + 128, given + 512]
+    moved = [given + 128, given + 256]
     expected = moved if kind == "shifted" else [vary(given.flatten().clone(), kind).view(60, 70)]
     shares = []
     for seed in range(60):
