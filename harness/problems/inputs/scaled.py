@@ -19,6 +19,7 @@ from harness.problems.inputs.tensors import (
     is_square,
     list_changeable,
     mark_path,
+    view_along,
 )
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import DIVIDING, PRODUCTS
@@ -194,7 +195,7 @@ def _choose_same(which: str, small: Tensor, tensor: Tensor, size: int) -> Tensor
     if which == "stay" or not dims:
         return None
     if small.numel() == size:
-        small = small.view(*(size if dim == dims[-1] else 1 for dim in range(tensor.dim())))
+        small = view_along(small, dims[-1], tensor.dim())
     elif small.shape != tensor.shape:
         return None
     return small if which == "same" else ~small
@@ -220,7 +221,7 @@ def _choose_side(tensor: Tensor, dim: int, generator: torch.Generator, *, is_one
     """Choose all but one slice, or those on one side of a place, both mostly near an end."""
     size, device = tensor.size(dim), generator.device
     rows = torch.Size(1 if one == dim or not in_rows else length for one, length in enumerate(tensor.shape))
-    places = torch.arange(size, device=device).view([size if one == dim else 1 for one in range(tensor.dim())])
+    places = view_along(torch.arange(size, device=device), dim, tensor.dim())
     shares, is_near, is_first, swaps = (torch.rand(rows, generator=generator, device=device) for _ in range(4))
     near = (size**shares).long().clamp_(max=size) - 1
     near = torch.where(is_near < NEAR_AN_END, near, (shares * size).long().clamp_(max=size - 1))

@@ -199,6 +199,11 @@ def choose_part(
     return mask.view(shape)
 
 
+def view_along(values: Tensor, dim: int, dims: int) -> Tensor:
+    """Let a vector broadcast along one of `dims` dimensions."""
+    return values.view([-1 if at == dim else 1 for at in range(dims)])
+
+
 def exchange_few(rows: Tensor, generator: torch.Generator) -> Tensor:
     """Exchange few elements of each row, at the same places of all, and mostly one near an end with any other."""
     size = rows.size(-1)

@@ -10,7 +10,15 @@ from torch import Tensor
 from harness.domain import InputContract
 from harness.problems.inputs.biased import change_some
 from harness.problems.inputs.kind import DerivedKind, Inputs, is_smooth
-from harness.problems.inputs.tensors import draw, draw_share, find_inexact, has_negative, is_dense, split_for_device
+from harness.problems.inputs.tensors import (
+    draw,
+    draw_share,
+    find_inexact,
+    has_negative,
+    is_dense,
+    split_for_device,
+    view_along,
+)
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import PRODUCTS
 
@@ -143,8 +151,7 @@ def _vary_shared(tensors: Sequence[Tensor], factor: float, generator: torch.Gene
         dims = [dim for dim, length in enumerate(tensor.shape) if length == size]
         if dims:
             dim = dims[draw(len(dims), generator)]
-            shape = [size if at == dim else 1 for at in range(tensor.dim())]
-            change_some(tensor, partial(torch.Tensor.mul_, other=factor), chosen.view(shape))
+            change_some(tensor, partial(torch.Tensor.mul_, other=factor), view_along(chosen, dim, tensor.dim()))
 
 
 def _multiply(values: Tensor, factors: Tensor, generator: torch.Generator) -> Tensor:
