@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -237,7 +238,7 @@ def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[tuple[In
     import torch
 
     from harness.construction.weights import HOST
-    from harness.evaluation.correctness.input_plan import infer_contracts, learn_traits
+    from harness.evaluation.correctness.input_plan import infer_contracts, learn_traits, watch_reference
     from harness.evaluation.correctness.truth import copy_tensors, run_reference
     from harness.problems.inputs.kind import GIVEN
     from harness.problems.inputs.kinds import list_declared, list_derived
@@ -247,12 +248,15 @@ def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[tuple[In
     declared = (GIVEN, *list_declared(loaded.problem))
     with torch.no_grad():
         inputs = loaded.make_inputs(0, HOST)
+        use = None
         if runs:
             model = loaded.make_model(0, HOST)
-            outputs = run_reference(loaded, model, copy_tensors(inputs)).tensors
-            traits = learn_traits(loaded, model, inputs, outputs, changing={}, device=HOST)
-            if traits.is_known:
-                return traits.contracts, tuple(kind.name for kind in (*declared, *list_derived(traits, inputs)))
-        contracts, _ = infer_contracts(loaded, inputs, NO_USE, Draws(), HOST)
+            with suppress(ProblemError):
+                outputs = run_reference(loaded, model, copy_tensors(inputs)).tensors
+                traits = learn_traits(loaded, model, inputs, outputs, changing={}, device=HOST)
+                if traits.is_known:
+                    return traits.contracts, tuple(kind.name for kind in (*declared, *list_derived(traits, inputs)))
+            use = watch_reference(loaded, model, inputs, {}, HOST)
+        contracts, _ = infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST)
     unknown = () if loaded.problem.only_as_given else (OTHER_KINDS,)
     return tuple(contracts), (*(kind.name for kind in declared), *unknown)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness.cli.main import run_command
+from harness.cli.problem_check import describe_contracts
 from harness.domain import InputContract, Problem, ProblemError
 from harness.problems.contracts import read_contracts
 from harness.problems.discovery import read_problem
@@ -229,3 +230,21 @@ def test_the_check_prints_stated_and_inferred_contracts_and_refuses_violated_one
 def test_statements_are_read_without_torch_as_words():
     (one,) = read_contracts({"mask": {"kind": "mask", "structure": "lengths"}}, path=None)
     assert str(one) == "mask may be a mask of the first elements of each row, as many as any length from 1"
+
+
+def test_contracts_are_the_same_where_only_given_inputs_are_used(tmp_path):
+    path = write(tmp_path, {})
+    words = describe_contracts(read_problem(path, "mine"))
+    path.write_text(path.read_text() + "DISTRIBUTIONS = ('as_given',)\n")
+    given = describe_contracts(read_problem(path, "mine"))
+    assert given.pop("called with") == "as_given"
+    assert "varied" in words.pop("called with")
+    assert given == words
+
+
+def test_contracts_of_a_reference_that_fails_are_inferred_from_draws(tmp_path):
+    path = write(tmp_path, {})
+    path.write_text(path.read_text().replace("return", "raise RuntimeError('needs a GPU')\n        return", 1))
+    words = describe_contracts(read_problem(path, "mine"))
+    assert words["x"] == "any real numbers (inferred)"
+    assert words["called with"] == "as_given, others that its operators permit"
