@@ -25,9 +25,11 @@ from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind,
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
 from harness.problems.inputs.traits import exchange_part, exchange_slices, list_exchangeable
 
-# Changes of earlier inputs; calls with reordered ones of small problems. Others are altered if they are fast and their
-# inputs not larger.
-ALTERED_CALLS, REORDERED_CALLS, ALTERED_BYTES = 6, 2, 1 << 30
+# Changes of earlier inputs, and fewer where a call takes long; calls with reordered ones of small problems. Larger
+# inputs, and those of calls that take longer, are not altered.
+ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
+ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
+REORDERED_DIMS = 2  # in which slices change places, one after the other
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
 PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
 
@@ -161,7 +163,8 @@ def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
     places = list_exchangeable(before.inputs, reference.traits)
     changes = [(place, only_one) for place in places for only_one in (True, False)]
     inputs = reference.make_inputs(before.seed)
-    for place, only_one in maker.source.sample(changes, min(len(changes), ALTERED_CALLS)):
+    most = ALTERED_CALLS if reference.call_s <= SMALL_CALL_S else FEW_ALTERED
+    for place, only_one in maker.source.sample(changes, min(len(changes), most)):
         seed = next(maker.seeds)
         exchange_part(inputs, reference.make_inputs(seed), place, seed, only_one=only_one)
         yield _expect_altered(reference, copy_tensors(inputs), seed)
@@ -170,9 +173,9 @@ def _make_altered(maker: CallMaker) -> Iterator[Exercise]:
 def _make_reordered(maker: CallMaker) -> Iterator[Exercise]:
     """Differ from the inputs of the call before in the order of slices: against results that are kept for sums."""
     reference, seed = maker.reference, next(maker.seeds)
-    for is_before in (True, False) if may_be_rounded(reference.traits) else ():
+    for count in range(1 + REORDERED_DIMS) if may_be_rounded(reference.traits) else ():
         inputs = reference.make_inputs(seed)
-        if exchange_slices(inputs, reference.traits, seed, is_before=is_before):
+        if exchange_slices(inputs, reference.traits, seed, count=count):
             yield _expect_altered(reference, inputs, seed, ROUNDED)
 
 
@@ -184,7 +187,7 @@ def _expect_altered(reference: Reference, inputs: tuple[Any, ...], seed: int, ki
 def _count_reordered(reference: Reference) -> int:
     if reference.is_small:
         return REORDERED_CALLS
-    return int(reference.need.inputs_bytes <= ALTERED_BYTES and reference.call_s <= SMALL_CALL_S)
+    return int(reference.need.inputs_bytes <= ALTERED_BYTES and reference.call_s <= ALTERED_CALL_S)
 
 
 ALTERED = PlannedCalls("altered", _make_altered, varies_inputs=True)

@@ -55,23 +55,48 @@ def refine_truth(
     state: Mapping[str, Tensor] | None = None,
     kind: InputKind = GIVEN,
 ) -> Iterator[Truth]:
-    """Yield the truth with more and more allowed: what roundings of inputs and weights change, in few draws and then in
-    more; what those of intermediate results do. At last exclude all outputs, if intermediate results exceed the range
-    of float16, in which a legitimate program may compute.
+    """Yield the truth with more and more allowed, from the last refinement that another comparison needed: what
+    roundings of inputs and weights change, in few draws and then in more; what those of intermediate results do. At
+    last exclude all outputs, if intermediate results exceed the range of float16, in which a legitimate program may
+    compute.
     """
-    for moves in (MOVES, FURTHER_MOVES) if reference.format_bits == 32 else (MOVES,):
-        truth = add_spread(reference, truth, inputs, state, keeps_ties=kind.has_ties, moves=moves)
-        yield truth
+    known = truth.refined
+    if known.truth is not None:
+        yield known.truth
+    for refine in _list_refinements(reference, inputs, state, kind)[known.count :]:
+        before = known.truth or truth
+        known.truth, known.count = refine(before), known.count + 1
+        if known.truth is not before:
+            yield known.truth
+
+
+def _list_refinements(
+    reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None, kind: InputKind
+) -> list[Callable[[Truth], Truth]]:
+    def allow_moves(moves: Sequence[Move], truth: Truth) -> Truth:
+        return add_spread(reference, truth, inputs, state, keeps_ties=kind.has_ties, moves=moves)
+
+    def exclude_beyond_float16(truth: Truth) -> Truth:
+        if not _exceeds_float16(reference, inputs, state):
+            return truth
+        return replace(truth, leaves=tuple(replace(leaf, is_calm=False) for leaf in truth.leaves))
+
+    draws = (MOVES, FURTHER_MOVES) if reference.format_bits == 32 else (MOVES,)
+    refinements: list[Callable[[Truth], Truth]] = [partial(allow_moves, moves) for moves in draws]
     if reference.traits.has_intermediate and not kind.has_ties:
-        yield _add_spread_within(reference, truth, inputs, state)
-    if isinstance(kind, DerivedKind) and reference.format_bits == 16 and _exceeds_float16(reference, inputs, state):
-        yield replace(truth, leaves=tuple(replace(leaf, is_calm=False) for leaf in truth.leaves))
+        refinements.append(lambda truth: _add_spread_within(reference, truth, inputs, state))
+    if isinstance(kind, DerivedKind) and reference.format_bits == 16:
+        refinements.append(exclude_beyond_float16)
+    return refinements
 
 
 def _exceeds_float16(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> bool:
     if _find_largest(reference, inputs, state) <= LARGEST_FLOAT16:
         return False
-    return _find_largest(reference, reference.make_inputs(0), None) <= LARGEST_FLOAT16
+    kept = reference.truths
+    if kept.largest_given is None:
+        kept.largest_given = _find_largest(reference, reference.make_inputs(0), None)
+    return kept.largest_given <= LARGEST_FLOAT16
 
 
 def _find_largest(reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -92,6 +92,14 @@ class TruthLeaf:
         return has_many_digits(own)
 
 
+@dataclass(slots=True)
+class Refined:
+    """The last of a truth's refinements that were computed, and their number."""
+
+    truth: Truth | None = None
+    count: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
     """`note` tells why `kind` is not float64. The last leaves are the changed state after the call, named
@@ -103,6 +111,7 @@ class Truth:
     leaves: tuple[TruthLeaf, ...]
     note: str = ""
     state_names: tuple[str, ...] = ()
+    refined: Refined = field(init=False, compare=False, repr=False, default_factory=Refined)
 
     @property
     def output_leaves(self) -> tuple[TruthLeaf, ...]:
@@ -150,6 +159,7 @@ class KeptTruths:
         self.copied: frozenset[int] | None = None  # outputs that copied values in each call; None before the first
         self.calm: dict[TruthKey, tuple[bool, ...]] = {}  # outputs that hardly depend on roundings of the inputs
         self.succeeds: dict[TruthKey, bool] = {}  # the reference, with inputs of kinds on some of which it fails
+        self.largest_given: float | None = None  # intermediate result for given inputs
 
     def find(self, key: TruthKey | None) -> Truth | None:
         return None if key is None else self._truths.get(key)
@@ -170,7 +180,10 @@ class KeptTruths:
 
 
 def _count_truth_bytes(truth: Truth) -> int:
-    return count_bytes([tensor for leaf in truth.leaves for tensor in (leaf.reference, leaf.exact)])
+    own = [tensor for leaf in truth.leaves for tensor in (leaf.reference, leaf.exact)]
+    refined = truth.refined.truth.leaves if truth.refined.truth else ()
+    added = [tensor for leaf in refined for tensor in (*leaf.spreads, leaf.reach)]
+    return count_bytes([*own, *filter(torch.is_tensor, added)])
 
 
 def compute_truth(

@@ -16,7 +16,7 @@ from itertools import cycle
 
 from harness.domain import Conditions
 from harness.evaluation.correctness.other_states import name_state
-from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.integrity.attribution import CustomKernels, OwnedFunction, find_owners
 from harness.evaluation.integrity.code_images import may_launch_kernels
@@ -65,9 +65,9 @@ CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given
 ALONE = 5  # replays of the baseline at first
 REPEATED = 2  # replays of a round whose bits are compared with those of another process
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; the
-# first ones that differ from the baseline's beyond the tolerance, and a share of later ones; and a share of the others,
-# where that takes little time.
-CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, LATER_SHARE, DIFFERENT_SHARE = 2, 12, 0.1, 0.3
+# first ones that differ from the baseline's beyond the tolerance (fewer where computing the truth takes long), and a
+# share of later ones; and a share of the others, where that takes little time.
+CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, FEW_OF_A_KIND, LATER_SHARE, DIFFERENT_SHARE = 2, 12, 3, 0.1, 0.3
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
@@ -318,7 +318,8 @@ class ReplayTimer:
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:
             is_compared = is_shared or (self._reference.is_small and self._random.random() < DIFFERENT_SHARE)
-            if not is_compared and (self._compared[step] < DIFFERENT_OF_A_KIND or self._random.random() < LATER_SHARE):
+            most = DIFFERENT_OF_A_KIND if self._reference.call_s <= SMALL_CALL_S else FEW_OF_A_KIND
+            if not is_compared and (self._compared[step] < most or self._random.random() < LATER_SHARE):
                 is_compared = not is_valid or self._differs(theirs, mine, kind)
         if is_compared and not self._wrong:
             self._compared[step] += 1

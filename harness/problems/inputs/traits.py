@@ -127,22 +127,24 @@ def exchange_part(inputs: Sequence[Any], others: Sequence[Any], place: int, seed
         mine.copy_(torch.where(choose_part(mine, generator), theirs, mine))
 
 
-def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, is_before: bool) -> bool:
-    """Round one tensor so that its sums are exact in any order; unless `is_before`, also exchange two slices of it, in
-    place. Return False if none may change element by element.
+def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, count: int) -> bool:
+    """Round one tensor so that its sums are exact in any order, and exchange two slices of it in each of `count`
+    dimensions, in place. Return False if it has fewer, or none may change element by element.
     """
-    tensors = [one for _, one in _list_elementwise(inputs, traits) if one.dim()]
+    tensors = [one for _, one in _list_elementwise(inputs, traits) if one.numel() > 1]
     if not tensors:
         return False
     generator = torch.Generator(device=tensors[0].device).manual_seed(seed)
     one = tensors[draw(len(tensors), generator)]
     if one.dtype in PATTERNS:
         _round(one)
-    dim = min(1 + draw(one.dim(), generator), one.dim() - 1)
-    pair = torch.randint(one.size(dim), (2,), generator=generator, device=one.device)
-    if not is_before:
+    dims = [
+        dim for dim in torch.randperm(one.dim(), generator=generator, device=one.device).tolist() if one.size(dim) > 1
+    ]
+    for dim in dims[:count]:
+        pair = torch.randperm(one.size(dim), generator=generator, device=one.device)[:2]
         one.index_copy_(dim, pair, one.index_select(dim, pair.flip(0)))
-    return True
+    return count <= len(dims)
 
 
 def list_alike(tensors: Sequence[tuple[Tensor, InputContract]]) -> list[tuple[Tensor, Tensor, InputContract]]:

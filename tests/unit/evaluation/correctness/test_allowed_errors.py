@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
+from harness.evaluation.correctness import refinement
 from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import prepare_reference
@@ -262,6 +264,21 @@ def test_conditioning_is_allowed_for():
     assert reference.compare([*refine_truth(reference, truth, inputs)][-1], found, "as_given")[0] is None
     wrong = flatten_outputs(3.0 * (to_tf32(x) - to_tf32(x).mean(1, keepdim=True)))
     assert reference.compare([*refine_truth(reference, truth, inputs)][-1], wrong, "as_given")[0] is Outcome.WRONG_VALUE
+
+
+def test_refinements_of_a_truth_are_computed_once(monkeypatch):
+    reference = make_reference("3.0 * (x - x.mean(1, keepdim=True))", "torch.rand(64, 256) + 30.0")
+    inputs = reference.make_inputs(3)
+    truth = reference.truth_of(inputs)
+    refinements = refine_truth(reference, truth, inputs)
+    first = next(refinements)
+    assert next(refine_truth(reference, truth, inputs)) is first
+    *_, last = refinements
+    assert last is not first
+    monkeypatch.setattr(refinement, "compute_truth", None)
+    monkeypatch.setattr(refinement, "run_with_state", None)
+    assert [*refine_truth(reference, truth, inputs)] == [last]
+    assert replace(truth).refined.truth is None
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])

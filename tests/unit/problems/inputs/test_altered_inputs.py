@@ -14,15 +14,25 @@ TOP_K = OperatorCall(name="topk", overload="", on_input=True, converts_to_intege
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
-def test_exchanged_slices_keep_sums(requires_grad):
+def test_exchanged_slices_keep_sums_in_either_order_of_dimensions(requires_grad):
+    first = set()
     for seed in range(8):
         given = torch.randn(20, 30)
-        before, after = (given.clone().requires_grad_(requires_grad) for _ in range(2))
-        assert exchange_slices((before,), TRAITS, seed, is_before=True)
-        assert exchange_slices((after,), TRAITS, seed, is_before=False)
-        assert torch.equal(before.sum(1), after.sum(1))
-        assert int((before != after).any(0).sum()) in (0, 2)
+        before, once, twice = (given.clone().requires_grad_(requires_grad) for _ in range(3))
+        for count, one in enumerate((before, once, twice)):
+            assert exchange_slices((one,), TRAITS, seed, count=count)
+        assert torch.equal(before.sum(), once.sum())
+        assert torch.equal(before.sum(), twice.sum())
+        first.add(tuple(torch.equal(before.sum(dim), once.sum(dim)) for dim in (0, 1)))
+        assert not any(torch.equal(before.sum(dim), twice.sum(dim)) for dim in (0, 1))
         assert bool(((before - given).abs() < 0.04).all())
+    assert first == {(True, False), (False, True)}
+
+
+def test_slices_are_exchanged_only_where_there_are_two():
+    assert exchange_slices((torch.randn(1, 30),), TRAITS, 0, count=1)
+    assert not exchange_slices((torch.randn(1, 30),), TRAITS, 0, count=2)
+    assert not exchange_slices((torch.randn(1),), TRAITS, 0, count=0)
 
 
 def exchange(*pairs, seed=0, only_one=False):
