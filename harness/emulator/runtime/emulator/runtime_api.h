@@ -1,5 +1,6 @@
 // CUDA's runtime API, as far as host code uses it: one device, on which everything is done when a call returns.
 #pragma once
+#include <algorithm>
 #include <chrono>
 
 #include "core.h"
@@ -370,11 +371,11 @@ template <typename F>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int threads, size_t shared_bytes) {
   const harness_emulator::Target& target = harness_emulator_target;
   if (threads <= 0 || threads > target.max_threads_per_block) { return harness_emulator::answer(cudaErrorInvalidValue); }
-  *blocks = target.max_threads_per_multiprocessor / threads;
-  if (*blocks > target.max_blocks_per_multiprocessor) { *blocks = target.max_blocks_per_multiprocessor; }
   const size_t each = shared_bytes + 1024;
   const int by_shared = int(size_t(target.shared_bytes_per_multiprocessor) / each);
-  if (*blocks > by_shared) { *blocks = by_shared; }
+  // All blocks of a cooperative launch have their stacks at the same time, so that no more are promised than need be.
+  const int affordable = std::max(65536 / (target.multiprocessors * threads), 1);
+  *blocks = std::min({target.max_threads_per_multiprocessor / threads, target.max_blocks_per_multiprocessor, by_shared, affordable});
   return cudaSuccess;
 }
 template <typename F>

@@ -18,15 +18,20 @@ char* map_memory(size_t bytes) {
 }
 
 Stacks::~Stacks() {
-  for (void* top : all_) { munmap(static_cast<char*>(top) - BYTES - PAGE_BYTES, BYTES + PAGE_BYTES); }
+  for (void* top : guarded_) { munmap(static_cast<char*>(top) - BYTES - PAGE_BYTES, BYTES + PAGE_BYTES); }
+  for (char* begin : unguarded_) { munmap(begin, TOGETHER * SMALL_BYTES); }
 }
 
 void* Stacks::take() {
-  if (free_.empty()) {
+  if (free_.empty() && guarded_.size() < MOST_GUARDED) {
     char* begin = map_memory(BYTES + PAGE_BYTES);
     mprotect(begin, PAGE_BYTES, PROT_NONE);
     free_.push_back(begin + PAGE_BYTES + BYTES);
-    all_.push_back(begin + PAGE_BYTES + BYTES);
+    guarded_.push_back(begin + PAGE_BYTES + BYTES);
+  } else if (free_.empty()) {
+    char* begin = map_memory(TOGETHER * SMALL_BYTES);
+    for (size_t i = TOGETHER; i > 0; --i) { free_.push_back(begin + i * SMALL_BYTES); }
+    unguarded_.push_back(begin);
   }
   void* top = free_.back();
   free_.pop_back();
@@ -36,7 +41,7 @@ void* Stacks::take() {
 void Stacks::give_back(void* top) { free_.push_back(top); }
 
 bool Stacks::guards(const void* address) const {
-  for (void* top : all_) {
+  for (void* top : guarded_) {
     const char* guard = static_cast<const char*>(top) - BYTES - PAGE_BYTES;
     if (address >= guard && address < guard + PAGE_BYTES) { return true; }
   }

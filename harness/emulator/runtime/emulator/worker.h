@@ -30,7 +30,10 @@ class Stacks {
   static constexpr size_t BYTES = 256 * 1024;
 
  private:
-  std::vector<void*> free_, all_;
+  // A process has at most 65,530 mappings, so most stacks of a large cooperative launch are small, without guard pages.
+  static constexpr size_t MOST_GUARDED = 2048, SMALL_BYTES = 32 * 1024, TOGETHER = 64;
+  std::vector<void*> free_, guarded_;
+  std::vector<char*> unguarded_;
 };
 
 // Shared memory of the block that runs: what is declared, and the dynamic part, which ends at a guard page.
