@@ -318,9 +318,16 @@ def make_given_state(reference: Reference, seed: int) -> dict[str, Tensor]:
         state = scale_state(reference.model, state, source)
         return _vary_weights(reference, state, source) if planned.varies_weights else state
     if planned.origin != "initial" and source.random() < SCALED_SHARE:  # a call may leave most of a state as it was
-        large = {name: one for name, one in state.items() if one.numel() >= LARGE}
-        state = state | scale_state(reference.model, large, source, partly=True)
+        return scale_large_parts(reference, state, source) or state
     return state
+
+
+def scale_large_parts(
+    reference: Reference, state: dict[str, Tensor], source: random.Random
+) -> dict[str, Tensor] | None:
+    """Return the state with a part of each large tensor scaled; None without such tensors."""
+    large = {name: one for name, one in state.items() if one.numel() >= LARGE and can_scale(one)}
+    return state | scale_state(reference.model, large, source, partly=True) if large else None
 
 
 def _call(reference: Reference, given: dict[str, Tensor], step: str, source: random.Random) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from harness.domain import Problem, ProblemError
 from harness.evaluation.correctness.calls import CallMaker, Exercise, select_calm
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
-from harness.evaluation.correctness.other_states import VARIED, has_finite_values, has_given_state
+from harness.evaluation.correctness.other_states import VARIED, has_finite_values, has_given_state, scale_large_parts
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected, copy_tensors
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
@@ -52,13 +52,19 @@ def take_inputs(kind: InputKind) -> PlannedCalls:
 
 
 def _make_row(maker: CallMaker) -> Iterator[Exercise]:
-    """Start the second call from the state that the first left, the others from states that are new to the candidate.
-    Only one call exists at a time.
+    """Start the second call from the state that the first left, the next from what it left with other parts, as users
+    change a part of a cache, and the others from states that are new to the candidate. Only one call exists at a time.
     """
     made = [maker.make_declared(GIVEN)]
     left = made[0].expected.truth.state_after
     yield made.pop()
-    yield _make_from(maker, left, "second_in_a_row", continues=True)
+    made = [_make_from(maker, left, "second_in_a_row", continues=True)]
+    changed = None
+    if has_given_state(maker.reference):
+        changed = scale_large_parts(maker.reference, made[0].expected.truth.state_after, maker.source)
+    yield made.pop()
+    if changed is not None:
+        yield _make_from(maker, changed, "given_state")
     later, far = maker.reference.later, maker.reference.far
     for given in (maker.source.choice(later), later[-1]) if later else (None, None):
         yield _make_from(maker, given or _find_new_state(maker), "given_state")
