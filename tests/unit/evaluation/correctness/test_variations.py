@@ -64,7 +64,7 @@ def test_other_weights_are_those_of_another_seed():
 def test_other_weights_change_once_more_in_a_part():
     reference = prepare("inputs[0] @ self.scale", init="self.scale = nn.Parameter(torch.rand(30, 512))")
     whole, partly = (make_other_weights(reference, 9, partly=partly).state["scale"] for partly in (False, True))
-    assert 55 <= int((whole != partly).sum()) <= 30 * 512 // 16
+    assert 1 <= int((whole != partly).sum()) <= 30 * 512 // 16
 
 
 def test_copies_and_norms_do_not_hold_for_other_weights():
