@@ -59,12 +59,12 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     left = made[0].expected.truth.state_after
     yield made.pop()
     made = [_make_from(maker, left, "second_in_a_row", continues=True)]
-    changed = None
-    if has_given_state(maker.reference):
-        changed = scale_large_parts(maker.reference, made[0].expected.truth.state_after, maker.source)
+    after, dynamic = made[0].expected.truth.state_after, maker.reference.dynamic
     yield made.pop()
+    own = {name: tensor for name, tensor in after.items() if name not in dynamic}
+    changed = scale_large_parts(maker.reference, own, maker.source) if has_given_state(maker.reference) else None
     if changed is not None:
-        yield _make_from(maker, changed, "given_state")
+        yield _make_from(maker, after | changed, "given_state")
     later, far = maker.reference.later, maker.reference.far
     for given in (maker.source.choice(later), later[-1]) if later else (None, None):
         yield _make_from(maker, given or _find_new_state(maker), "given_state")
