@@ -31,7 +31,7 @@ ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
 ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
 REORDERED_DIMS = 2  # in which slices change places, one after the other
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
-PARTLY_OTHER, VARIED_WEIGHTS = 3, 3  # dynamic weights of which a part differs; of other sizes and signs
+PARTLY_OTHER, VARIED_WEIGHTS = 5, 3  # dynamic weights of which a part differs; of other sizes and signs
 
 
 @dataclass(frozen=True, slots=True)

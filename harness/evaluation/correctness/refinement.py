@@ -65,9 +65,11 @@ def refine_truth(
         yield known.truth
     for refine in _list_refinements(reference, inputs, state, kind)[known.count :]:
         before = known.truth or truth
-        known.truth, known.count = refine(before), known.count + 1
-        if known.truth is not before:
-            yield known.truth
+        after = refine(before)
+        known.count += 1
+        if after is not before:
+            known.truth = after
+            yield after
 
 
 def _list_refinements(

@@ -138,11 +138,12 @@ def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, co
     one = tensors[draw(len(tensors), generator)]
     if one.dtype in PATTERNS:
         _round(one)
-    dims = [
-        dim for dim in torch.randperm(one.dim(), generator=generator, device=one.device).tolist() if one.size(dim) > 1
-    ]
+    order = torch.randperm(one.dim(), generator=generator, device=one.device).tolist()
+    dims = [dim for dim in order if one.size(dim) > 1]
     for dim in dims[:count]:
-        pair = torch.randperm(one.size(dim), generator=generator, device=one.device)[:2]
+        size = one.size(dim)
+        first = draw(size, generator)
+        pair = torch.tensor([first, (first + 1 + draw(size - 1, generator)) % size], device=one.device)
         one.index_copy_(dim, pair, one.index_select(dim, pair.flip(0)))
     return count <= len(dims)
 
