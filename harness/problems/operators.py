@@ -132,7 +132,12 @@ DROPOUT = "bernoulli_.float"  # an overload
 APPROXIMATED = {"tanh", "sigmoid", "gelu", "silu", "mish", "lstm", "gru", "rnn"}
 FUNCTIONS = APPROXIMATED | {"softplus", "elu", "expm1", "log1p"}
 BESIDE_ONE = 1 / 12  # values of this size, or smaller ones, lose as much as an approximated function
-DIVIDING = {"div", "reciprocal", "rsqrt"}  # where legitimate programs add a small eps that the reference lacks
+# Where legitimate programs add a small eps that the reference lacks, or subtract two sums of which a mean is the
+# difference.
+DIVIDING = {
+    "div", "reciprocal", "rsqrt", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mkldnn_avg_pool2d",
+    "mkldnn_avg_pool3d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+}  # fmt: skip
 # Of a sum near 1 they have its roundings: words of names.
 LOGARITHMS = {"log", "log2", "log10", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2"}
 LIMITING = {"add", "sub", "clamp", "clamp_min", "clamp_max", "maximum", "gt", "ge", "lt", "le"}

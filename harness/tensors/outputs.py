@@ -123,7 +123,8 @@ def _is_far(expected: Tensor, found: Tensor) -> bool:
     if not _are_comparable(expected, found):
         return False
     apart, size = 0.0, 0.0
-    for _, (ours, theirs) in cut_slices(expected, found, elements=SLICE_ELEMENTS):
+    for _, slices in cut_slices(expected, found, elements=SLICE_ELEMENTS):
+        ours, theirs = map(widen_small, slices)
         largest = torch.stack([(theirs - ours).abs_().max(), ours.abs().max()]).tolist()
         if any(map(math.isnan, largest)):
             return False

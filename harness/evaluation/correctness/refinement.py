@@ -76,7 +76,7 @@ def _list_refinements(
     reference: Reference, inputs: Sequence[Any], state: Mapping[str, Tensor] | None, kind: InputKind
 ) -> list[Callable[[Truth], Truth]]:
     def allow_moves(moves: Sequence[Move], truth: Truth) -> Truth:
-        return add_spread(reference, truth, inputs, state, keeps_ties=kind.has_ties, moves=moves)
+        return add_spread(reference, truth, inputs, state, keeps_ties=kind.keeps_equal, moves=moves)
 
     def exclude_beyond_float16(truth: Truth) -> Truth:
         if not _exceeds_float16(reference, inputs, state):
@@ -86,7 +86,7 @@ def _list_refinements(
     draws = (MOVES, FURTHER_MOVES) if reference.format_bits == 32 else (MOVES,)
     refinements: list[Callable[[Truth], Truth]] = [partial(allow_moves, moves) for moves in draws]
     if reference.traits.has_intermediate and not kind.has_ties:
-        refinements.append(lambda truth: _add_spread_within(reference, truth, inputs, state))
+        refinements.append(lambda truth: _add_spread_within(reference, truth, inputs, state, kind))
     if isinstance(kind, DerivedKind) and reference.format_bits == 16:
         refinements.append(exclude_beyond_float16)
     return refinements
@@ -188,7 +188,11 @@ def _takes_spread(
 
 
 def _add_spread_within(
-    reference: Reference, truth: Truth, inputs: Sequence[Any], state: Mapping[str, Tensor] | None
+    reference: Reference,
+    truth: Truth,
+    inputs: Sequence[Any],
+    state: Mapping[str, Tensor] | None,
+    kind: InputKind,
 ) -> Truth:
     """Add what roundings of intermediate results change, beyond the share that a well-conditioned chain explains, in
     one draw at least."""
@@ -205,7 +209,8 @@ def _add_spread_within(
         if time.monotonic() - began_s > WITHIN_S:
             break
         with suppress(ProblemError, torch.OutOfMemoryError):
-            model, moved = _copy_moved(reference, inputs, partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS))
+            move = partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS, keeps_ties=kind.keeps_equal)
+            model, moved = _copy_moved(reference, inputs, move)
             with torch.no_grad(), RandomRoundings(seed, WITHIN_ROUNDINGS):
                 write_state(model, reference.changing if state is None else state)
                 on_host = reference.computes_on is not None

@@ -24,6 +24,7 @@ class Distribution(InputKind):
     draw: Callable[[Tensor, Generator], Tensor]  # from given values
     is_stress: bool = True
     is_exact: bool = False
+    keeps_equal: bool = False
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         for tensor in traits.list_refillable(inputs):
@@ -86,7 +87,7 @@ DISTRIBUTIONS = (
     Distribution("scale_1e6", _scale(1e6, 100.0), is_stress=False),
     Distribution("scale_1e-12", _scale(1e-12, 1e-3), is_stress=False),
     Distribution("zeros", lambda given, _: torch.zeros_like(given)),
-    Distribution("ties", lambda given, generator: _draw_integers(given, 4, generator) - 1.5),
+    Distribution("ties", lambda given, generator: _draw_integers(given, 4, generator) - 1.5, keeps_equal=True),
     Distribution("alternating", _alternate),
     Distribution(
         "integers",

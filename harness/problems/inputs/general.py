@@ -25,6 +25,7 @@ from harness.problems.inputs.tensors import (
     has_own_elements,
     is_square,
     mark_path,
+    narrow,
     split_for_device,
     split_parts,
     take_sample,
@@ -40,6 +41,7 @@ FLAT_AND_STEEP = (0.25, 1.0, 8.0)  # powers of probabilities
 SCALED = ("symmetric", "positive_definite", "triangular")
 DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 EXTREME_ONE_IN = 4  # changed integers
+NARROW_FORMS, INTEGER_FORMS = 3, 6  # of changed integers, alike for all arguments: few of the range; any
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 LEAST_SHARE = 0.75  # of equal elements
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
@@ -71,9 +73,11 @@ class General(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: Generator) -> Inputs:
         contracts = (contract for _, contract in traits.pair(inputs))
-        changes = {**_CHANGES, **_LIMITS} if self.changes_all(generator.initial_seed()) else _CHANGES
+        changes = {**_CHANGES, **_LIMITS} if self.changes_all(generator.initial_seed()) else {**_CHANGES}
         if draw(2, generator):
-            changes = {**changes, "real": partial(_approach_bound, is_high=bool(draw(2, generator)))}
+            changes["real"] = partial(_approach_bound, is_high=bool(draw(2, generator)))
+        if changes["integer"] is _change_integers:
+            changes["integer"] = changes["index"] = partial(_change_integers, form=draw(INTEGER_FORMS, generator))
         changed: Inputs = map_leaves(inputs, lambda leaf: _generalise(leaf, next(contracts), generator, changes))
         if self.find_variant(generator.initial_seed()) in RELATED:
             relate_numbers(changed, traits, generator)
@@ -235,11 +239,15 @@ def _write_extremes(values: Tensor, low: float, high: float, generator: Generato
     values.masked_fill_(chosen == 0, low).masked_fill_(chosen == 1, high)
 
 
-def _change_integers(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+def _change_integers(given: Tensor, contract: InputContract, generator: Generator, form: int = NARROW_FORMS) -> Tensor:
     low, high = find_range(given, contract)
     if not contract.is_stated:
         return _rearrange(given, generator)
-    changed = torch.randint(low, high + 1, given.shape, generator=generator, device=given.device)
+    drawn = torch.randint(high - low + 1, given.shape, generator=generator, device=given.device)
+    if form < NARROW_FORMS:
+        return (low + narrow(drawn, high - low + 1, form)).to(given.dtype)
+    chosen = torch.randint(EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)
+    changed = low + torch.where(chosen == 0, narrow(drawn, high - low + 1), drawn)
     _write_extremes(changed, low, high, generator)
     for value in contract.also:
         chosen = torch.randint(2 * EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)

@@ -56,8 +56,9 @@ class Ordered(DerivedKind):
         return TIES if self.find_variant(seed) == TIED else self
 
     def allows(self, contract: InputContract) -> bool:
-        """Values between two bounds can be reflected."""
-        is_movable = not contract.is_related and (contract.kind == "real" or not contract.is_stated)
+        """Values between two bounds can be reflected. Those that the reference searches in must stay sorted."""
+        is_other = not contract.is_stated and contract.kind != "sorted"
+        is_movable = not contract.is_related and (contract.kind == "real" or is_other)
         return is_movable and (contract.low is None) == (contract.high is None)
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
@@ -115,7 +116,7 @@ class Ordered(DerivedKind):
 
 
 class _Tied(Ordered):
-    has_ties = True
+    has_ties, keeps_equal = True, True
 
 
 TIES = _Tied()

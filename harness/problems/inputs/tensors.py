@@ -12,6 +12,7 @@ from harness.tensors.values import list_tensors
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MASKED = -1e4  # or less is added to scores that do not count
+NEAR_END, INTEGER_WIDTHS = 16, (8, 16, 32)  # part of a range in which numbers are small or large; bits
 FEW = 8  # most elements or slices of a sparse choice
 SAMPLED = 1 << 20  # elements
 LEAST_ZEROS = 1 / 256
@@ -253,6 +254,16 @@ def draw_near_end(size: int, generator: torch.Generator) -> int:
     """Draw a place that is mostly near the first or the last."""
     near = min(int(size ** draw_share(generator)), size) - 1
     return near if draw(2, generator) else size - 1 - near
+
+
+def narrow(numbers: Tensor, count: int, form: int = 0) -> Tensor:
+    """Return numbers below `count` without the bits that a shorter integer holds; or small ones (form 1), or large."""
+    bits = count.bit_length()
+    if form == 0:
+        step = 1 << max((width for width in INTEGER_WIDTHS if width < bits - 1), default=bits // 2)
+        return numbers // step * step
+    small = numbers // NEAR_END
+    return small if form == 1 else count - 1 - small
 
 
 def draw(high: int, generator: torch.Generator) -> int:

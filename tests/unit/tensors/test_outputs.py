@@ -126,5 +126,11 @@ def test_outputs_mostly_differ_if_most_are_off_by_more_than_the_largest(expected
     assert mostly_differ([torch.tensor(expected)], [torch.tensor(found)]) is differ
 
 
+def test_outputs_of_8_bits_are_compared_too():
+    expected = torch.tensor([1.0, -2.0, 3.0]).to(torch.float8_e4m3fn)
+    assert not mostly_differ([expected], [expected.clone()])
+    assert mostly_differ([expected], [torch.tensor([9.0, -9.0, 3.0]).to(torch.float8_e4m3fn)])
+
+
 def test_integers_never_mostly_differ():
     assert not mostly_differ([torch.arange(5)], [torch.full((5,), 100)])

@@ -112,7 +112,7 @@ def find_outcomes(problem, program, kind, seeds, dtype=None):
     for seed in seeds:
         inputs = reference.make_inputs(seed, kind)
         outputs = run_reference(loaded, candidate, copy_tensors(inputs))
-        refine = partial(refine_truth, reference, inputs=inputs)
+        refine = partial(refine_truth, reference, inputs=inputs, kind=find_kind(kind))
         truth = reference.truth_of(inputs)
         found += compare_refined(reference, truth, outputs, kind, kind=find_kind(kind), refine=refine)[:1]
     return found
@@ -123,6 +123,23 @@ def find_outcomes(problem, program, kind, seeds, dtype=None):
 @pytest.mark.parametrize("dtype", [None, "bf16", "fp16"])
 def test_another_form_of_a_backward_pass_that_cancels_is_right(program, kind, dtype):
     assert set(find_outcomes(ATTENTION, program, kind, range(24), dtype)) == {None}
+
+
+PEAKS = """
+class Model(nn.Module):
+    def forward(self, x):
+        return x.amax(dim=1)
+
+def get_inputs():
+    return [torch.randn(64, 48)]
+"""
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("ties", WRONG_VALUE), ("as_given", None), ("ordered", None)])
+def test_the_gradient_of_equal_peaks_counts_where_ties_are_declared(kind, outcome):
+    first = "class ModelNew(nn.Module):\n    def forward(self, x):\n        return x.max(dim=1).values\n"
+    assert set(find_outcomes(PEAKS, PEAKS.replace("Model(", "ModelNew("), kind, range(6))) == {None}
+    assert set(find_outcomes(PEAKS, first, kind, range(6))) == {outcome}
 
 
 WRONG = {

@@ -392,6 +392,15 @@ def test_contrasted_terms_are_added_in_order_or_negligible_together():
     assert max(powers) > -22
 
 
+def test_values_of_which_means_are_taken_have_less_contrast():
+    with OperatorCalls(()) as calls:
+        torch.rand(3, 4).mean(1)
+    traits = replace(TRAITS, use=calls.use)
+    given = torch.rand(40, 7)
+    least = [float((vary(given.clone(), "contrasted", seed, traits) / given).min()) for seed in range(60)]
+    assert min(least) == 2.0**-24
+
+
 def test_each_row_has_a_contrast_of_its_own_at_times():
     given, rows = torch.rand(200, 60), []
     for seed in range(20):
