@@ -344,12 +344,13 @@ def settle_certificate(
     if describe_basis(device, corpus, basis.isolation) != basis:
         remove_certificate(machine_folder, before.device)
         return None
-    attacks = sum(result.file.is_attack for result in evaluated)
+    files = {result.file.name: result.file for result in evaluated}
+    attacks = sum(file.is_attack for file in files.values())
     certificate = Certificate(
         basis=basis,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         attacks=attacks,
-        controls=len(evaluated) - attacks,
+        controls=len(files) - attacks,
     )
     write_certificate(machine_folder, certificate)
     return certificate

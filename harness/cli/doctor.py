@@ -197,6 +197,9 @@ def red_team(
     only: Annotated[
         str | None, typer.Option(help="Only matching files, like 'attacks/forged*'.", metavar="PATTERN")
     ] = None,
+    draws: Annotated[
+        int, typer.Option(help="Evaluations of each file, each with other secret inputs.", min=1, metavar="N")
+    ] = 1,
     settings: Annotated[LocalSettings, Only("arch", "confinement", "cache_dir")],
     json_output: JsonOption = False,
 ) -> None:
@@ -213,7 +216,7 @@ def red_team(
     with RedTeam(settings) as team:
         earns = corpus is None and only is None
         before = _describe_devices(team) if earns else []
-        results = _evaluate(team, files, prints=json_output)
+        results = _evaluate(team, files * draws, prints=json_output)
         certificates = _settle(settings, before, results)
     as_expected = all(result.as_expected for result in results)
     if json_output:
