@@ -47,9 +47,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.domain import HarnessError, Problem, WorkloadName
 from harness.evaluation.correctness.calls import select_calm
-from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.reference import Reference, prepare_reference
-from harness.evaluation.correctness.refinement import add_spread
+from harness.evaluation.correctness.refinement import add_spread, compare_refined
 from harness.evaluation.correctness.truth import Expected, Truth, copy_tensors
 from harness.problems.discovery import find_suite, parse_problem
 from harness.problems.inputs.kind import GIVEN, InputKind

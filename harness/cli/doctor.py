@@ -213,11 +213,13 @@ def red_team(
     from harness.redteam import RedTeam, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(corpus)), only)
-    with RedTeam(settings) as team:
-        earns = corpus is None and only is None
-        before = _describe_devices(team) if earns else []
-        results = _evaluate(team, files * draws, prints=json_output)
-        certificates = _settle(settings, before, results)
+    earns = corpus is None and only is None
+    results: list[CorpusResult] = []
+    for _ in range(draws):  # programs of one team share the inputs of their problem
+        with RedTeam(settings) as team:
+            before = _describe_devices(team) if earns else []
+            _evaluate(team, files, results, total=draws * len(files), prints=json_output)
+    certificates = _settle(settings, before, results)
     as_expected = all(result.as_expected for result in results)
     if json_output:
         made = [{"digest": certificate.digest, **asdict(certificate)} for certificate in certificates]
@@ -245,9 +247,10 @@ def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
     return [] if corpus is None else [(device, describe_basis(device, corpus, "")) for device in team.devices()]
 
 
-def _evaluate(team: RedTeam, files: Sequence[CorpusFile], *, prints: bool) -> list[CorpusResult]:
-    """With `prints` print a JSON record of each file when it ends."""
-    results: list[CorpusResult] = []
+def _evaluate(
+    team: RedTeam, files: Sequence[CorpusFile], results: list[CorpusResult], *, total: int, prints: bool
+) -> None:
+    """Add to `results`. With `prints` print a JSON record of each file when it ends."""
 
     def take(result: CorpusResult) -> None:
         results.append(result)
@@ -256,12 +259,11 @@ def _evaluate(team: RedTeam, files: Sequence[CorpusFile], *, prints: bool) -> li
 
     def read() -> list[Step]:
         done, unexpected = len(results), sum(not one.as_expected for one in results)
-        note = f"{done} of {len(files)}" + (f", {unexpected} not as expected" if unexpected else "")
-        return [Step(name="evaluating", total=len(files), done=done, worked=done, note=note)]
+        note = f"{done} of {total}" + (f", {unexpected} not as expected" if unexpected else "")
+        return [Step(name="evaluating", total=total, done=done, worked=done, note=note)]
 
     with show_steps(read):
         team.evaluate(files, take)
-    return results
 
 
 def _settle(

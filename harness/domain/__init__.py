@@ -85,6 +85,7 @@ from harness.domain.generation import (
     TokenLimitName,
     Usage,
 )
+from harness.domain.problem import BLOCKS as BLOCK_SIZES
 from harness.domain.problem import (
     CASES_FUNCTION,
     PROBLEM_FLAGS,

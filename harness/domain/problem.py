@@ -187,6 +187,9 @@ class Workload:
             raise ValueError("the full workload is the problem file as written: it takes no overrides")
 
 
+BLOCKS = (16, 32, 64, 128, 256)  # usual sizes of a program's blocks
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRange:
     """A size drawn anew for each evaluation, from `low` to `high` inclusive."""
@@ -200,7 +203,11 @@ class SizeRange:
             raise ValueError("a range needs 0 < low < high, and a step that reaches a second value")
 
     def draw(self, source: random.Random) -> int:
-        return source.randrange(self.low, self.high + 1, self.step)
+        """Draw half of the sizes such that blocks of a program have no rest, if the range has one of them below."""
+        drawn = source.randrange(self.low, self.high + 1, self.step)
+        whole = drawn - drawn % source.choice(BLOCKS)
+        is_size = whole >= self.low and (whole - self.low) % self.step == 0
+        return whole if is_size and source.random() < 0.5 else drawn
 
     def __str__(self) -> str:
         return f"{self.low} to {self.high}" + (f" in steps of {self.step}" if self.step > 1 else "")

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, Literal
 
 from harness.domain import CandidateFailure, Correctness, Finding, Outcome, ProblemError, Trial, Weights
-from harness.evaluation.correctness.allowed_errors import FEW_WRONG, SLIGHT
 from harness.evaluation.correctness.calls import (
     REUSES_OUTPUT,
     AliasCheck,
@@ -22,12 +21,11 @@ from harness.evaluation.correctness.calls import (
 from harness.evaluation.correctness.comparison import describe_tree
 from harness.evaluation.correctness.planned_calls import FRESH, Exercises, PlannedCalls
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.refinement import orders_inputs, refine_truth
+from harness.evaluation.correctness.refinement import compare_refined, refine_truth
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, list_state, trust_outputs
 from harness.evaluation.model_construction import describe_unmatched
 from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
-from harness.problems.inputs.tensors import FEW_EQUAL
 from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import describe
@@ -337,35 +335,6 @@ def compare_run(
     if misfit is not None:
         return misfit[0], Trial(distribution=label, passed=False, message=misfit[1])
     return outcome, trial
-
-
-def compare_refined(
-    reference: Reference,
-    truth: Truth,
-    outputs: FlatOutputs,
-    label: str,
-    *,
-    kind: InputKind,
-    refine: Callable[[Truth], Iterable[Truth]] | None,
-) -> tuple[Outcome | None, Trial]:
-    outcome, trial = reference.compare(truth, outputs, label, kind)
-    is_chain = reference.traits.has_intermediate and (kind is not GIVEN or any(leaf.has_steps for leaf in truth.leaves))
-    may_be_order = orders_inputs(reference.traits) and trial.mismatched <= FEW_EQUAL * trial.elements
-    is_open = outcome is Outcome.WRONG_VALUE and (is_chain or may_be_order or is_slight(trial))
-    if outcome is None:
-        is_open = trial.lost > 0 and reference.traits.keeps_all and not reference.loaded.problem.tolerance.is_fixed
-    for refined in refine(truth) if refine is not None and is_open else ():
-        outcome, trial = reference.compare(refined, outputs, label, kind)
-        if outcome is None:
-            break
-    return outcome, trial
-
-
-def is_slight(trial: Trial) -> bool:
-    """True if errors are small, or few."""
-    ratios = (trial.worst_ratio, trial.whole_ratio or 0.0)
-    is_rare = trial.mismatched <= FEW_WRONG * trial.elements
-    return is_rare or all(ratio is not None and ratio < SLIGHT for ratio in ratios)
 
 
 def _is_surely_right(run: Run, own: FlatOutputs, reference: Reference, kind: InputKind) -> bool:

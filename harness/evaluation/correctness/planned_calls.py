@@ -147,17 +147,18 @@ def _make_with_varied_weights(maker: CallMaker, drawn: int) -> Iterator[Exercise
 
 
 def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
-    seed = next(maker.seeds)
-    nearby = find_nearby(maker.reference, maker.reference.make_inputs(seed), maker.source)
-    if nearby is not None:
-        yield Exercise(
-            label=NEARBY_SHAPE.name,
-            seed=seed,
-            inputs=nearby.inputs,
-            expected=nearby.expected,
-            footprint=nearby.footprint,
-            check="shape_specialised",
-        )
+    for in_blocks in (False, True):
+        seed = next(maker.seeds)
+        nearby = find_nearby(maker.reference, maker.reference.make_inputs(seed), maker.source, in_blocks=in_blocks)
+        if nearby is not None:
+            yield Exercise(
+                label=NEARBY_SHAPE.name,
+                seed=seed,
+                inputs=nearby.inputs,
+                expected=nearby.expected,
+                footprint=nearby.footprint,
+                check="shape_specialised",
+            )
 
 
 def _make_altered(maker: CallMaker) -> Iterator[Exercise]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import ProblemError
+from harness.domain import BLOCK_SIZES, ProblemError
 from harness.evaluation.correctness.other_states import can_scale, may_index, scale, scale_state, vary_weights
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
@@ -94,10 +94,12 @@ def _may_write(model: nn.Module) -> AbstractContextManager[Any]:
     return torch.inference_mode() if any(map(torch.is_inference, model.parameters())) else torch.no_grad()
 
 
-def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
+def find_nearby(
+    reference: Reference, inputs: Sequence[Any], source: random.Random, *, in_blocks: bool = False
+) -> Nearby | None:
     tensors = list_tensors(inputs)
     may_spoil_the_gpu = reference.device.has_contexts and may_index(reference, inputs)
-    for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
+    for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source, in_blocks=in_blocks):
         smaller = cut_inputs(inputs, cut)
         if may_spoil_the_gpu and not _runs_on_cpu(reference, smaller):
             continue
@@ -112,24 +114,29 @@ def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Rand
 Cut = dict[tuple[int, int], int]  # (tensor, dimension) -> how many elements are left
 
 
-def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Iterator[Cut]:
-    """Shorten the first, then the last dimension of an input by an odd number: in all inputs of that size, in the first
-    input alone, and in all dimensions of that size.
+def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random, *, in_blocks: bool = False) -> Iterator[Cut]:
+    """Shorten the first, then the last dimension of an input by an odd number, or to whole blocks: with all dimensions
+    of that size, which may be one size of the problem; with those at the same place; alone.
     """
     first = next((index for index, shape in enumerate(shapes) if shape), None)
     if first is None:
         return
     for end in (0, -1):
         size = shapes[first][end]
-        if size < 2:
+        blocks = [block for block in BLOCK_SIZES if 2 * block <= size]
+        if size < 2 or (in_blocks and not blocks):
             continue
-        left = size - source.randrange(1, max(size // LARGEST_CUT, 1) + 1, 2)
+        if in_blocks:
+            block = source.choice(blocks)
+            left = (size - 1) // block * block
+        else:
+            left = size - source.randrange(1, max(size // LARGEST_CUT, 1) + 1, 2)
         ends = {(index, end % len(shape)): left for index, shape in enumerate(shapes) if shape and shape[end] == size}
-        yield ends
-        yield {(first, end % len(shapes[first])): left}
         yield {
             (index, dim): left for index, shape in enumerate(shapes) for dim, other in enumerate(shape) if other == size
         }
+        yield ends
+        yield {(first, end % len(shapes[first])): left}
 
 
 def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from harness.domain import Block, CandidateFailure, Outcome, Trial
 from harness.evaluation.correctness.calls import select_calm
-from harness.evaluation.correctness.checks import compare_expected, compare_refined
+from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.other_states import is_usual_state, name_state
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
-from harness.evaluation.correctness.refinement import refine_truth
+from harness.evaluation.correctness.refinement import compare_refined, refine_truth
 from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, trust_outputs
 from harness.evaluation.results import WrongCall
 from harness.evaluation.settings import Choice

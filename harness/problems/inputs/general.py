@@ -16,12 +16,15 @@ from harness.problems.inputs.tensors import (
     FEW,
     FLOATS,
     MASKED,
+    choose_box,
     choose_part,
     draw,
+    draw_between,
     draw_near_end,
     draw_share,
     exchange_few,
     find_marks,
+    give_most,
     has_own_elements,
     is_square,
     mark_path,
@@ -43,9 +46,8 @@ DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "pro
 EXTREME_ONE_IN = 4  # changed integers
 NARROW_FORMS, INTEGER_FORMS = 3, 6  # of changed integers, alike for all arguments: few of the range; any
 LIMITS_ONE_IN = 2  # changes beside those of another kind
-LEAST_SHARE = 0.75  # of equal elements
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
-RELATED = (1, 2)  # variants in which arguments may be copies of each other
+RELATED = (1, 2, 4, 5)  # variants in which arguments may be copies of each other
 ISOTROPIC = ("symmetric", "positive_definite")
 LARGEST_ISOTROPIC = 16  # rows
 MASKS_OF = 4  # changes of zeros or ones alone: all but one of so many
@@ -58,7 +60,7 @@ class General(DerivedKind):
     """
 
     name = "general"
-    variants = whole_one_in = 4
+    variants, whole_one_in = 9, 3
     is_of_draws = True
     is_combined = False
 
@@ -117,9 +119,8 @@ def may_generalise(leaf: Any, contract: InputContract) -> bool:
 
 
 def _is_changeable(leaf: Any) -> bool:
-    return (
-        isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel()) and has_own_elements(without_repeats(leaf))
-    )
+    is_usable = isinstance(leaf, Tensor) and not leaf.is_meta and bool(leaf.numel())
+    return is_usable and has_own_elements(without_repeats(leaf))
 
 
 def _generalise(leaf: Any, contract: InputContract, generator: Generator, changes: "Mapping[str, Change]") -> Any:
@@ -243,11 +244,11 @@ def _change_integers(given: Tensor, contract: InputContract, generator: Generato
     low, high = find_range(given, contract)
     if not contract.is_stated:
         return _rearrange(given, generator)
-    drawn = torch.randint(high - low + 1, given.shape, generator=generator, device=given.device)
+    drawn = draw_between(low, high, given, generator)
     if form < NARROW_FORMS:
-        return (low + narrow(drawn, high - low + 1, form)).to(given.dtype)
+        return narrow(drawn, low, high, form).to(given.dtype)
     chosen = torch.randint(EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)
-    changed = low + torch.where(chosen == 0, narrow(drawn, high - low + 1), drawn)
+    changed = torch.where(chosen == 0, narrow(drawn, low, high), drawn)
     _write_extremes(changed, low, high, generator)
     for value in contract.also:
         chosen = torch.randint(2 * EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)
@@ -288,7 +289,8 @@ def _change_permutation(given: Tensor, contract: InputContract, generator: Gener
     drawn = draws.argsort(-1)
     places = torch.arange(rows.size(-1), device=rows.device).expand_as(rows)
     choice = draw(EXTREME_ONE_IN, generator)
-    ordered = (places, places.flip(-1), exchange_few(places, generator))
+    turned = places.roll(draw(rows.size(-1), generator), -1)
+    ordered = (turned, turned.flip(-1), exchange_few(places, generator))
     chosen = ordered[choice] if choice < len(ordered) else drawn
     return _gather(chosen.to(given.dtype), given, contract)
 
@@ -349,23 +351,16 @@ def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -
     changed = _change_integers(given, contract, generator)
     if not contract.is_stated:  # they may have to differ
         return changed
-    return _give_most(changed, changed.flatten()[draw(changed.numel(), generator)], generator)
+    return give_most(changed, changed.flatten()[draw(changed.numel(), generator)], generator)
 
 
 def _put_in_order(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     if contract.is_stated and draw(2, generator):
         low, high = find_range(given, contract)
         shape = given.shape if draw(2, generator) else given.shape[-1:]
-        places = torch.arange(shape.numel(), device=given.device).view(shape) % (high - low + 1)
+        places = torch.arange(shape.numel(), device=given.device).view(shape) % min(high - low + 1, given.numel())
         return (low + places).to(given.dtype).expand_as(given)
     return given.flatten().sort().values.view(given.shape)
-
-
-def _give_most(values: Tensor, one: Tensor, generator: Generator) -> Tensor:
-    """Write `one` to at least `LEAST_SHARE` of the values."""
-    share = LEAST_SHARE + (1 - LEAST_SHARE) * draw_share(generator)
-    chosen = torch.rand(values.shape, generator=generator, device=values.device) < share
-    return torch.where(chosen, one, values)
 
 
 def _jump(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
@@ -395,25 +390,28 @@ def _approach_bound(given: Tensor, contract: InputContract, generator: Generator
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give all elements, all but few, or all but one of each row (at times the next node of a path) the same value.
-    If possible, one keeps its own.
+    """Give all elements, all but few, all but a box, or all but one of each row (half of the time in square masks the
+    next node of a path) the same value. If possible, one keeps its own.
     """
     if contract.structure == "lengths" or not given.dim():
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
     needs_one = contract.structure == "nonempty"
-    choice = draw(4, generator)
+    choice = draw(5 if is_square(given) else 4, generator)
+    if choice == 3:
+        changed = torch.where(choose_box(given, generator), given, (low, high)[needs_one or not draw(4, generator)])
+        return _keep_one_in_each_row(changed, given, low) if float(low) <= MASKED else changed
     if choice == 0 and not needs_one and float(low) > MASKED:
         return low.expand_as(given).clone()
-    if choice < 3:
+    if choice < 2:
         few = int(FEW ** draw_share(generator))
         places = torch.randint(given.numel(), (few,), generator=generator, device=given.device)
         rare, most = (low, high) if needs_one or draw(4, generator) else (high, low)
         changed = most.expand_as(given).flatten().index_fill(0, places, rare).view(given.shape)
         return _keep_one_in_each_row(changed, given, low) if needs_one or float(low) <= MASKED else changed
-    kept, other = (high, low) if needs_one or draw(2, generator) else (low, high)
+    kept, other = (high, low) if needs_one or draw(2, generator) or choice == 4 else (low, high)
     shares = torch.rand(given.shape, generator=generator, device=given.device)
-    if is_square(given) and draw(2, generator):
+    if choice == 4:
         shares = shares + mark_path(given.size(-1), generator) * 2
     places = torch.where(given == kept, shares, shares - 1).argmax(-1, keepdim=True)
     changed = other.expand_as(given).scatter(-1, places, kept.expand_as(places))
@@ -432,7 +430,7 @@ def _count_one(given: Tensor, contract: InputContract, generator: Generator) -> 
 def _empty_most(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
     """Give most elements of each row a probability of zero, but not the largest."""
     rows = spread(given, contract)
-    emptied = _give_most(rows, rows.new_zeros(()), generator)
+    emptied = give_most(rows, rows.new_zeros(()), generator)
     kept = torch.where(rows == rows.amax(-1, keepdim=True), rows, emptied).double()
     return _gather((kept / kept.sum(-1, keepdim=True)).to(given.dtype), given, contract)
 

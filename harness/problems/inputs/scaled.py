@@ -15,6 +15,7 @@ from harness.problems.inputs.tensors import (
     draw,
     draw_long,
     draw_share,
+    find_largest,
     has_many_digits,
     is_square,
     list_changeable,
@@ -293,8 +294,14 @@ def _find_shifts(traits: InputTraits) -> list[float]:
 def _make_shift(
     tensor: Tensor, shift: float, generator: torch.Generator, *, is_far: bool | int
 ) -> Callable[[Tensor], object]:
-    lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS) if is_far else 0
-    far = FURTHER * draw(2, generator) if shift > 0 else lowest if draw(4, generator) else draw(lowest + 1, generator)
+    lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS)
+    if shift > 0:
+        far = FURTHER * draw(2, generator)
+    elif is_far:
+        far = lowest if draw(4, generator) else draw(lowest + 1, generator)
+    else:  # below zero, though values are large
+        largest = find_largest(tensor)
+        far = min(math.ceil(math.log2(largest / -shift)), lowest) if -shift < largest < math.inf else 0
     return partial(torch.Tensor.add_, other=shift * 2.0**far)
 
 

@@ -16,6 +16,7 @@ NEAR_END, INTEGER_WIDTHS = 16, (8, 16, 32)  # part of a range in which numbers a
 FEW = 8  # most elements or slices of a sparse choice
 SAMPLED = 1 << 20  # elements
 LEAST_ZEROS = 1 / 256
+LEAST_EQUAL = 0.75  # of the elements, where most are equal
 HASHING, HASHED_PLACE = 0x9E3779B1, 29
 OF_FIRST = 0.25  # of the chance of a first dimension, which mostly counts what is independent
 SHIFTED_SHARE, REVERSED_SHARE = 0.5, 0.25  # of the rows of a copy
@@ -95,6 +96,10 @@ def has_zeros(tensor: Tensor) -> bool:
 
 def has_negative(tensor: Tensor) -> bool:
     return any(bool((part < 0).any()) for part in split_for_device(tensor))
+
+
+def find_largest(tensor: Tensor) -> float:
+    return max(float(part.abs().max()) for part in split_for_device(tensor))
 
 
 def perturb(
@@ -238,6 +243,23 @@ def draw_long(tensor: Tensor, generator: torch.Generator, of_first: float = 1.0)
     return int((chances <= draw_share(generator) * float(chances[-1])).sum().clamp(max=tensor.dim() - 1))
 
 
+def choose_box(given: Tensor, generator: torch.Generator) -> Tensor:
+    """Choose the elements between two places of each dimension."""
+    box = torch.ones((), dtype=torch.bool, device=given.device)
+    for dim, size in enumerate(given.shape):
+        first, last = sorted(draw(size, generator) for _ in range(2))
+        places = view_along(torch.arange(size, device=given.device), dim, given.dim())
+        box = box & (places >= first) & (places <= last)
+    return box
+
+
+def give_most(values: Tensor, one: Tensor, generator: torch.Generator) -> Tensor:
+    """Write `one` to at least `LEAST_EQUAL` of the values."""
+    share = LEAST_EQUAL + (1 - LEAST_EQUAL) * draw_share(generator)
+    chosen = torch.rand(values.shape, generator=generator, device=values.device) < share
+    return torch.where(chosen, one, values)
+
+
 def is_square(tensor: Tensor) -> bool:
     return tensor.dim() > 1 and tensor.size(-1) == tensor.size(-2)
 
@@ -256,14 +278,21 @@ def draw_near_end(size: int, generator: torch.Generator) -> int:
     return near if draw(2, generator) else size - 1 - near
 
 
-def narrow(numbers: Tensor, count: int, form: int = 0) -> Tensor:
-    """Return numbers below `count` without the bits that a shorter integer holds; or small ones (form 1), or large."""
-    bits = count.bit_length()
+def narrow(numbers: Tensor, low: int, high: int, form: int = 0) -> Tensor:
+    """Return numbers of this range without the bits that a shorter integer holds; or small ones (form 1), or large."""
     if form == 0:
+        bits = (high - low).bit_length()
         step = 1 << max((width for width in INTEGER_WIDTHS if width < bits - 1), default=bits // 2)
-        return numbers // step * step
-    small = numbers // NEAR_END
-    return small if form == 1 else count - 1 - small
+        return (numbers // step * step).clamp_(min=low)
+    above = numbers // NEAR_END - low // NEAR_END
+    return low + above if form == 1 else high - above
+
+
+def draw_between(low: int, high: int, like: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw integers of 64 bits, both bounds included."""
+    drawn = torch.empty(like.shape, dtype=torch.int64, device=like.device)
+    is_limit = high == torch.iinfo(drawn.dtype).max
+    return drawn.random_(low, None if is_limit else high + 1, generator=generator)
 
 
 def draw(high: int, generator: torch.Generator) -> int:

@@ -14,6 +14,7 @@ from harness.problems.inputs.tensors import (
     draw,
     draw_share,
     find_inexact,
+    find_largest,
     has_negative,
     is_dense,
     split_for_device,
@@ -80,10 +81,11 @@ class Varied(DerivedKind):
         larger, is_signed = factors[draw(len(factors), generator)], bool(draw(2, generator))
         is_signed |= use.has(PIECEWISE, follows_input=True) and bool(draw(2, generator))
         is_signed &= not is_whole or not draw(SIGNED_ONE_IN, generator)
-        is_signed |= use.has(PIECEWISE, on_input=True) or use.converts_to_integers
+        needs_signs = use.has(PIECEWISE, on_input=True)
+        is_signed |= needs_signs or use.converts_to_integers
         reaches_tails = use.has(SATURATING, on_input=True)
         has_functions = use.terms.functions or use.exponentiates
-        if use.has(PRODUCTS) and not has_functions and draw(2 if is_whole else 4, generator):
+        if use.has(PRODUCTS) and not has_functions and draw(2 if is_whole or needs_signs else 4, generator):
             _vary_shared([one for one, contract in tensors if not contract.is_converted], larger, generator)
             return
         for tensor, contract in tensors:
@@ -106,7 +108,7 @@ def _make_factors(tensor: Tensor, sizes: Sequence[float], has_both_signs: bool =
 
 def _reach_tails(tensor: Tensor) -> float:
     """Return the power of two by which the largest value becomes at most `TAIL`."""
-    largest = max(float(part.abs().max()) for part in split_for_device(tensor))
+    largest = find_largest(tensor)
     is_usable = 0 < largest < math.inf and tensor.dtype is not torch.float16
     return 2.0 ** math.floor(math.log2(TAIL / largest)) if is_usable else 1.0
 

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness import refinement
-from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.refinement import refine_truth
+from harness.evaluation.correctness.refinement import compare_refined, refine_truth
 from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kind import GIVEN

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from harness.domain import Outcome
-from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.refinement import refine_truth
+from harness.evaluation.correctness.refinement import compare_refined, refine_truth
 from harness.evaluation.correctness.truth import copy_tensors, run_reference
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kinds import find_kind

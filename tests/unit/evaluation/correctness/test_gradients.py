@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from harness.domain import Outcome
-from harness.evaluation.correctness.checks import compare_refined
 from harness.evaluation.correctness.precision import RandomRoundings
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.refinement import refine_truth
+from harness.evaluation.correctness.refinement import compare_refined, refine_truth
 from harness.evaluation.correctness.truth import copy_tensors, run_reference
 from harness.problems.discovery import parse_problem
 from harness.problems.inputs.kind import may_be_rounded
@@ -140,6 +139,15 @@ def test_the_gradient_of_equal_peaks_counts_where_ties_are_declared(kind, outcom
     first = "class ModelNew(nn.Module):\n    def forward(self, x):\n        return x.max(dim=1).values\n"
     assert set(find_outcomes(PEAKS, PEAKS.replace("Model(", "ModelNew("), kind, range(6))) == {None}
     assert set(find_outcomes(PEAKS, first, kind, range(6))) == {outcome}
+
+
+def test_a_backward_pass_may_leave_roundings_where_another_cancels_exactly():
+    one_key = ATTENTION.replace(
+        "torch.randn(2, 33, 16) for _ in range(3)]", "torch.randn(2, size, 16) for size in (33, 1, 1)]"
+    )
+    assert set(find_outcomes(one_key, RECOMPUTED.replace("HOOK", "pass"), "as_given", range(4))) == {None}
+    wrong = RECOMPUTED.replace("HOOK", "of_q = of_q + 1e-4")
+    assert set(find_outcomes(one_key, wrong, "as_given", range(2))) == {WRONG_VALUE}
 
 
 WRONG = {

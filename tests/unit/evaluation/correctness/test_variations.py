@@ -113,7 +113,8 @@ def test_the_truth_for_other_weights_is_computed_with_them():
         ("inputs[0] @ inputs[1]", "[torch.randn(40, 30), torch.randn(30, 20)]", [(0, 0)], [(0, 1), (1, 0), (1, 1)]),
         ("inputs[0] @ inputs[1]", "[torch.randn(1, 30), torch.randn(30, 20)]", [(0, 1), (1, 0)], [(0, 0), (1, 1)]),
         ("inputs[0].view(10, 4, -1)", "[torch.randn(40, 30)]", [(0, 1)], [(0, 0)]),
-        ("inputs[0] @ inputs[1]", "[torch.randn(30, 30), torch.randn(30, 30)]", [(0, 0)], [(1, 1)]),
+        ("inputs[0] @ inputs[1]", "[torch.randn(30, 30), torch.randn(30, 30)]", [(0, 0), (0, 1), (1, 0), (1, 1)], []),
+        ("inputs[0] + torch.zeros(30)", "[torch.randn(30, 30)]", [(0, 0)], [(0, 1)]),
     ],
 )
 def test_inputs_are_cut_where_the_reference_still_runs(forward, inputs, cut, kept):
@@ -162,6 +163,14 @@ def test_every_cut_leaves_something_and_takes_an_odd_number(shapes, seed):
         for (tensor, dim), left in cut.items():
             assert 1 <= left < shapes[tensor][dim]
             assert (shapes[tensor][dim] - left) % 2 == 1
+
+
+@given(st.lists(st.lists(st.integers(1, 500), max_size=4).map(tuple), max_size=3), st.integers(0, 999))
+def test_cuts_in_blocks_leave_whole_ones(shapes, seed):
+    for cut in list_cuts(shapes, random.Random(seed), in_blocks=True):
+        for (tensor, dim), left in cut.items():
+            assert shapes[tensor][dim] / 2 <= left < shapes[tensor][dim]
+            assert left % 16 == 0
 
 
 def test_cut_inputs_keep_the_order_of_their_dimensions_in_memory():
