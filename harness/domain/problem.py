@@ -72,6 +72,10 @@ class InputContract:
     def __str__(self) -> str:
         return f"{self.argument} may be {self.describe()}"
 
+    @property
+    def explanation(self) -> str:
+        return str(self) + ("" if self.is_stated else " (inferred; the problem's INPUTS can limit them)")
+
     def describe_source(self) -> str:
         return f"{self.describe()} ({'stated' if self.is_stated else 'inferred'})"
 

@@ -41,6 +41,7 @@ Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which 
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
 NO_NUMBER = 1e30
+MOST_SEARCHED = 1 << 24  # elements of outputs in which the least exact one is searched for a message
 NEAR = 32  # elements that share what conditioning adds: few, since that of some may be without limit
 
 
@@ -384,6 +385,10 @@ def _refuse_lost(
     share = f"{lost} of {candidate.numel()} elements"
     wrong = "are wrong by more than half of the true value, where the reference is close"
     message = f"{leaf.name}: {share} {wrong}; allowed: {int(most_lost)}"
+    if candidate.numel() <= MOST_SEARCHED:
+        exact, own, found = (one.double() for one in (leaf.exact, leaf.reference, candidate))
+        shares = torch.where((own - exact).abs() < exact.abs() / 2, (found - exact).abs() / exact.abs(), 0.0)
+        message += f"; {_describe_element(leaf, candidate, int(shares.nan_to_num_().argmax()))}"
     return LeafVerdict(
         mismatched=lost,
         elements=candidate.numel(),
@@ -395,12 +400,16 @@ def _refuse_lost(
 
 
 def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int, masks: Masks) -> str:
-    index = unravel(at, leaf.exact.shape)
-    expected, found = leaf.exact[tuple(index)].item(), candidate[tuple(index)].item()
     share = f"{mismatched} of {candidate.numel()} elements wrong"
     where = describe_wrong(_join_masks(masks, leaf)) if candidate.numel() <= MOST_ELEMENTS else ""
     wrong = f"; wrong: {where}" if where else ""
-    return f"{leaf.name}: {share}; at {index} expected {expected:.9g}, found {found:.9g}{wrong}"
+    return f"{leaf.name}: {share}; {_describe_element(leaf, candidate, at)}{wrong}"
+
+
+def _describe_element(leaf: TruthLeaf, candidate: Tensor, at: int) -> str:
+    index = unravel(at, leaf.exact.shape)
+    expected, found = leaf.exact[tuple(index)].item(), candidate[tuple(index)].item()
+    return f"at {index} expected {expected:.9g}, found {found:.9g}"
 
 
 def _join_masks(masks: Masks, leaf: TruthLeaf) -> Tensor:

@@ -5,6 +5,7 @@ scaled by random factors near 1, so that they stay usable, and outputs show them
 from __future__ import annotations
 
 import copy
+import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +24,7 @@ from harness.evaluation.correctness.truth import copy_tensors, list_state, read_
 from harness.evaluation.memory_plan import ROOMY, SMALL_BYTES
 from harness.problems.far_states import FarStates, State, find_far_states
 from harness.problems.inputs.kind import GIVEN
-from harness.problems.inputs.tensors import split_parts, without_repeats
+from harness.problems.inputs.tensors import exchange_few, split_parts, without_repeats
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import INDEXING, OperatorCalls, OperatorUse
 from harness.problems.watched_process import limit_reference
@@ -50,6 +51,8 @@ SCALED_SHARE, LARGE = 0.5, 1024  # of other timed states, in elements
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states
 VARIED = "varied"
 VARIED_ONE_IN, LARGER = 64, (4.0, 16.0)  # elements of varied weights, and how much larger some are, 16 bits the less
+
+Changes = Literal["all", "parts", "one"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +200,28 @@ def scale(weights: Tensor, generator: torch.Generator) -> None:
 
 
 def scale_state(
-    model: nn.Module, state: Mapping[str, Tensor], source: random.Random, *, partly: bool = False
+    model: nn.Module, state: Mapping[str, Tensor], source: random.Random, changes: Changes = "all"
 ) -> dict[str, Tensor]:
-    """Return the model's `state` with all weights scaled, or a part of each, which samples may miss. Tied ones stay
-    tied.
+    """Return the model's `state` with all weights scaled. `changes`: a part of each, which samples may miss, or one
+    tensor alone, in which few slices change places half of the time. Tied ones stay tied.
     """
-    own, scaled, parts = list_state(model), dict[int, Tensor](), source.choice(PARTS) if partly else 1
-    for name, weights in state.items():
-        place = own[name].data_ptr()
-        if place not in scaled and can_scale(weights):
-            generator = torch.Generator(weights.device).manual_seed(source.getrandbits(62))
-            scaled[place] = weights.clone(memory_format=torch.contiguous_format)
-            length = max(weights.numel() // parts, 1)
-            begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
-            scale(scaled[place].view(-1)[begin : begin + length], generator)
+    own, scaled, parts = list_state(model), dict[int, Tensor](), 1 if changes == "all" else source.choice(PARTS)
+    chosen = {own[name].data_ptr(): weights for name, weights in state.items() if can_scale(weights)}
+    is_exchanged = False
+    if changes == "one" and any(one.numel() for one in chosen.values()):
+        (place,) = source.choices(list(chosen), [math.sqrt(one.numel()) for one in chosen.values()])
+        chosen, parts = {place: chosen[place]}, source.choice((1, parts))
+        is_exchanged = chosen[place].dim() > 1 and source.random() < 0.5
+    for place, weights in chosen.items():
+        generator = torch.Generator(weights.device).manual_seed(source.getrandbits(62))
+        if is_exchanged:
+            dim = source.randrange(weights.dim())
+            scaled[place] = exchange_few(weights.movedim(dim, -1), generator).movedim(-1, dim).contiguous()
+            continue
+        one = scaled[place] = weights.clone(memory_format=torch.contiguous_format)
+        length = max(weights.numel() // parts, 1)
+        begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
+        scale(one.view(-1)[begin : begin + length], generator)
     return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
 
 
@@ -327,7 +338,7 @@ def scale_large_parts(
 ) -> dict[str, Tensor] | None:
     """Return the state with a part of each large tensor scaled; None without such tensors."""
     large = {name: one for name, one in state.items() if one.numel() >= LARGE and can_scale(one)}
-    return state | scale_state(reference.model, large, source, partly=True) if large else None
+    return state | scale_state(reference.model, large, source, "parts") if large else None
 
 
 def _call(reference: Reference, given: dict[str, Tensor], step: str, source: random.Random) -> dict[str, Tensor]:

@@ -16,7 +16,13 @@ from torch import Tensor
 from harness.domain import Problem, ProblemError
 from harness.evaluation.correctness.calls import CallMaker, Exercise, select_calm
 from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
-from harness.evaluation.correctness.other_states import VARIED, has_finite_values, has_given_state, scale_large_parts
+from harness.evaluation.correctness.other_states import (
+    VARIED,
+    Changes,
+    has_finite_values,
+    has_given_state,
+    scale_large_parts,
+)
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected, copy_tensors
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
@@ -31,6 +37,7 @@ ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
 ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
 REORDERED_DIMS = 2  # in which slices change places, one after the other
 UNUSUAL_STATES = 2  # that other kinds of inputs leave
+WEIGHTS_IN_A_ROW: tuple[tuple[Changes, ...], ...] = ((), ("parts",), ("parts", "one"))
 PARTLY_OTHER, VARIED_WEIGHTS = 5, 3  # dynamic weights of which a part differs; of other sizes and signs
 
 
@@ -108,16 +115,16 @@ def _make_with_other_weights(maker: CallMaker) -> Iterator[Exercise]:
         yield from _make_with_drawn_weights(maker, next(maker.seeds))
         return
     for drawn in (next(maker.seeds) for _ in range(PARTLY_OTHER)):
-        for partly in (False, True):
-            yield from _make_with_drawn_weights(maker, drawn, partly=partly)
+        for changes in WEIGHTS_IN_A_ROW:
+            yield from _make_with_drawn_weights(maker, drawn, changes)
     for _ in range(VARIED_WEIGHTS if has_given_state(reference) else 0):
         with suppress(ProblemError):
             yield from _make_with_varied_weights(maker, next(maker.seeds))
 
 
-def _make_with_drawn_weights(maker: CallMaker, drawn: int, *, partly: bool = False) -> Iterator[Exercise]:
+def _make_with_drawn_weights(maker: CallMaker, drawn: int, changes: Sequence[Changes] = ()) -> Iterator[Exercise]:
     reference = maker.reference
-    other = make_other_weights(reference, drawn, partly=partly)
+    other = make_other_weights(reference, drawn, changes=changes)
     if other is not None:
         seed = next(maker.seeds)
         inputs = reference.make_inputs(seed)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import BLOCK_SIZES, ProblemError
-from harness.evaluation.correctness.other_states import can_scale, may_index, scale, scale_state, vary_weights
+from harness.evaluation.correctness.other_states import Changes, can_scale, may_index, scale, scale_state, vary_weights
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import (
@@ -58,15 +58,16 @@ class Nearby:
 
 
 def make_other_weights(
-    reference: Reference, seed: int, *, partly: bool = False, varied: bool = False
+    reference: Reference, seed: int, *, changes: Sequence[Changes] = (), varied: bool = False
 ) -> OtherWeights | None:
-    """Use another seed; `partly`: and scale a part of these weights; `varied`: scattered ones are larger or have the
-    other sign. Tensors outside the state stay, since candidates keep theirs. Return None if no weight changes.
+    """Use another seed; `changes`: and change parts of these weights in turn; `varied`: scattered ones are larger or
+    have the other sign. Tensors outside the state stay, since candidates keep theirs. Return None if no weight changes.
     """
     state = _draw_other_state(reference, seed)
     if state is None:
         return None
-    state = scale_state(reference.model, state, random.Random(seed), partly=True) if partly else state
+    for one in changes:
+        state = scale_state(reference.model, state, random.Random(seed), one)
     state = vary_weights(reference.model, state, random.Random(seed)) if varied else state
     model = reference.loaded.make_model(reference.seed, reference.device.torch_device)
     with _may_write(model):

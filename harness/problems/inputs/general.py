@@ -101,7 +101,7 @@ class General(DerivedKind):
         return changed
 
     def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
-        changed = {str(contract) for leaf, contract in traits.pair(inputs) if may_generalise(leaf, contract)}
+        changed = {contract.explanation for leaf, contract in traits.pair(inputs) if may_generalise(leaf, contract)}
         return "; ".join(sorted(changed))
 
 
@@ -351,6 +351,8 @@ def _go_to_limit(given: Tensor, contract: InputContract, generator: Generator) -
     changed = _change_integers(given, contract, generator)
     if not contract.is_stated:  # they may have to differ
         return changed
+    if contract.also and not draw(3, generator):
+        return torch.full_like(given, contract.also[draw(len(contract.also), generator)])
     return give_most(changed, changed.flatten()[draw(changed.numel(), generator)], generator)
 
 

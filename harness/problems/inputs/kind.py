@@ -171,7 +171,7 @@ class DerivedKind(InputKind):
         changed = [
             one for one in contracts if self.may_change(one) or (one.is_redrawn and self.changes_any_draws(traits))
         ]
-        return "; ".join(sorted({str(one) for one in changed if one.argument}))
+        return "; ".join(sorted({one.explanation for one in changed if one.argument}))
 
     def count_bytes(self, inputs: Sequence[Any]) -> int:
         return count_change_bytes(inputs)

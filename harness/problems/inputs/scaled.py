@@ -104,8 +104,9 @@ class Scaled(DerivedKind):
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_small_halves = SMALLER in traits.problem.distributions
         largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
+        kept = draw(len(tensors) + 1, generator) if len(tensors) > 1 else None  # one may stay beside all others
         for place, (tensor, contract) in enumerate(tensors):
-            if not has_many_digits(tensor):
+            if not has_many_digits(tensor) or place == kept:
                 continue
             is_gradient = place >= first_gradient
             highest, lowest = (LARGEST_OF_GRADIENTS, LEAST) if is_gradient else (largest, least)

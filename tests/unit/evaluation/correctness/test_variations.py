@@ -63,8 +63,22 @@ def test_other_weights_are_those_of_another_seed():
 
 def test_other_weights_change_once_more_in_a_part():
     reference = prepare("inputs[0] @ self.scale", init="self.scale = nn.Parameter(torch.rand(30, 512))")
-    whole, partly = (make_other_weights(reference, 9, partly=partly).state["scale"] for partly in (False, True))
+    whole, partly = (make_other_weights(reference, 9, changes=one).state["scale"] for one in ((), ["parts"]))
     assert 1 <= int((whole != partly).sum()) <= 30 * 512 // 16
+
+
+def test_one_weight_changes_alone_and_at_times_in_order_only():
+    init = "self.a, self.b = (nn.Parameter(torch.rand(30, 64)) for _ in range(2))"
+    reference = prepare("inputs[0] @ (self.a + self.b)", init=init)
+    exchanged = 0
+    for seed in range(20):
+        whole, other = (make_other_weights(reference, seed, changes=one).state for one in (["parts"], ["parts", "one"]))
+        changed = [name for name in ("a", "b") if not torch.equal(whole[name], other[name])]
+        assert len(changed) <= 1
+        exchanged += any(
+            torch.equal(*(one[name].flatten().sort().values for one in (whole, other))) for name in changed
+        )
+    assert 4 < exchanged < 16
 
 
 def test_copies_and_norms_do_not_hold_for_other_weights():
