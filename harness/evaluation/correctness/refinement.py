@@ -61,10 +61,11 @@ def compare_refined(
     refine: Callable[[Truth], Iterable[Truth]] | None,
 ) -> tuple[Outcome | None, Trial]:
     outcome, trial = reference.compare(truth, outputs, label, kind)
-    is_loose = kind is not GIVEN or any(leaf.has_steps or _may_cancel(leaf, reference) for leaf in truth.leaves)
-    is_chain = reference.traits.has_intermediate and is_loose
-    may_be_order = orders_inputs(reference.traits) and trial.mismatched <= FEW_EQUAL * trial.elements
-    is_open = outcome is Outcome.WRONG_VALUE and (is_chain or may_be_order or _is_slight(trial))
+    is_open = outcome is Outcome.WRONG_VALUE and (
+        (orders_inputs(reference.traits) and trial.mismatched <= FEW_EQUAL * trial.elements)
+        or _is_slight(trial)
+        or _has_loose_chain(reference, truth, kind)
+    )
     if outcome is None:
         is_open = trial.lost > 0 and reference.traits.keeps_all and not reference.loaded.problem.tolerance.is_fixed
     for refined in refine(truth) if refine is not None and is_open else ():
@@ -74,9 +75,17 @@ def compare_refined(
     return outcome, trial
 
 
-def _may_cancel(leaf: TruthLeaf, reference: Reference) -> bool:
-    """True for gradients that are zero in one form of a backward pass, and roundings in another."""
-    return reference.loaded.problem.backward and leaf.reference.is_floating_point() and not bool(leaf.reference.all())
+def _has_loose_chain(reference: Reference, truth: Truth, kind: InputKind) -> bool:
+    """True if roundings of intermediate results may change outputs without limit."""
+    if not reference.traits.has_intermediate:
+        return False
+    may_cancel = reference.loaded.problem.backward
+    return kind is not GIVEN or any(leaf.has_steps or (may_cancel and _has_zeros(leaf)) for leaf in truth.leaves)
+
+
+def _has_zeros(leaf: TruthLeaf) -> bool:
+    """Gradients that are zero in one form of a backward pass may be roundings in another."""
+    return leaf.reference.is_floating_point() and not bool(leaf.reference.all())
 
 
 def _is_slight(trial: Trial) -> bool:

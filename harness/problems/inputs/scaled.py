@@ -104,10 +104,12 @@ class Scaled(DerivedKind):
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_small_halves = SMALLER in traits.problem.distributions
         largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
-        kept = draw(len(tensors) + 1, generator) if len(tensors) > 1 else None  # one may stay beside all others
-        for place, (tensor, contract) in enumerate(tensors):
-            if not has_many_digits(tensor) or place == kept:
-                continue
+        places = [place for place, (tensor, _) in enumerate(tensors) if has_many_digits(tensor)]
+        if len(places) > 1:  # at times one stays beside all others
+            kept = draw(len(places) + 1, generator)
+            places = places[:kept] + places[kept + 1 :]
+        for place in places:
+            tensor, contract = tensors[place]
             is_gradient = place >= first_gradient
             highest, lowest = (LARGEST_OF_GRADIENTS, LEAST) if is_gradient else (largest, least)
             is_larger = highest > 0 and not contract.is_bounded and bool(draw(4 if form == "near" else 2, generator))
