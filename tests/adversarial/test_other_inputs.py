@@ -33,6 +33,18 @@ def test_program_right_for_all_inputs_gets_no_warning(evaluate):
     assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())
 
 
+def test_gradients_that_cancel_in_one_form_only_get_no_warning(evaluate):
+    problem = write_problem(
+        "return (q @ k.mT / 4).softmax(-1) @ k",
+        inputs="[torch.randn(2, 24, 16), torch.randn(2, 1, 16)]",
+        settings="BACKWARD = True",
+    )
+    program = write_candidate("return nn.functional.scaled_dot_product_attention(q, k, k)")
+    takes_both = [text.replace("def forward(self, x)", "def forward(self, q, k)") for text in (program, problem)]
+    evaluation = evaluate(*takes_both)
+    assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set()), evaluation.findings
+
+
 def test_declared_distributions_are_required(evaluate):
     problem = write_problem(RELU, inputs="[torch.rand(64, 65)]", settings='DISTRIBUTIONS = ("as_given", "normal")')
     evaluation = evaluate(write_candidate("return x.clone()"), problem)

@@ -55,8 +55,8 @@ class Exercise:
     check: str = "correctness"
 
     @property
-    def has_usual_form(self) -> bool:
-        return self.weights is None and self.footprint is None and not self.continues
+    def can_refine(self) -> bool:
+        return self.weights is None and not self.continues
 
     @property
     def is_repeatable(self) -> bool:

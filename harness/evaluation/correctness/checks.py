@@ -192,15 +192,7 @@ class _Checker:
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device, hold_streams=hold_streams)
         self._times_s.append(run.evaluator_us / 1e6)
-        refine = partial(refine_truth, self._reference, inputs=inputs, state=exercise.state, kind=exercise.kind)
-        outcome, trial = compare_expected(
-            run,
-            expected,
-            self._reference,
-            exercise.label,
-            kind=exercise.kind,
-            refine=refine if exercise.has_usual_form else None,
-        )
+        outcome, trial = compare_exercise(run, exercise, self._reference)
         if expected.known_truth is not None and expected.known_truth.kind == "reference":
             self.truth_kind = "reference"
         self.trials.append(trial)
@@ -314,6 +306,18 @@ def compare_expected(
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
         return None, Trial(distribution=label, passed=True, elements=elements)
     return compare_run(run, expected.truth, reference, label, kind=kind, accepted=accepted, refine=refine)
+
+
+def compare_exercise(run: Run, exercise: Exercise, reference: Reference) -> tuple[Outcome | None, Trial]:
+    refine = partial(refine_truth, reference, inputs=exercise.inputs, state=exercise.state, kind=exercise.kind)
+    return compare_expected(
+        run,
+        exercise.expected,
+        reference,
+        exercise.label,
+        kind=exercise.kind,
+        refine=refine if exercise.can_refine else None,
+    )
 
 
 def _say_where(trial: Trial) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from harness.domain import CandidateFailure, Correctness, Finding, HarnessError, Outcome, ProblemError, Trial, Weights
 from harness.evaluation.correctness.calls import CallMaker, Exercise
-from harness.evaluation.correctness.checks import compare_expected, prepared
+from harness.evaluation.correctness.checks import compare_exercise, prepared
 from harness.evaluation.correctness.other_states import watch_operators
 from harness.evaluation.correctness.planned_calls import NEARBY_SHAPE, OTHER_WEIGHTS, PlannedCalls, take_inputs
 from harness.evaluation.correctness.reference import Reference
@@ -169,7 +169,7 @@ class _Prober:
     def _compare(self, exercise: Exercise) -> str | None:
         try:
             run = self._session.call(exercise.inputs, self._reference.device)
-            outcome, trial = compare_expected(run, exercise.expected, self._reference, exercise.label)
+            outcome, trial = compare_exercise(run, exercise, self._reference)
         except CandidateFailure as failure:
             return self._describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
