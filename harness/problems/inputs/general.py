@@ -48,8 +48,8 @@ NARROW_FORMS, INTEGER_FORMS = 3, 6  # of changed integers, alike for all argumen
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
 RELATED = (1, 2, 4, 5)  # variants in which arguments may be copies of each other
-ISOTROPIC = ("symmetric", "positive_definite")
-LARGEST_ISOTROPIC = 16  # rows
+ISOTROPIC, LARGEST_ISOTROPIC = ("symmetric", "positive_definite"), 16  # rows
+MASK_FORMS = ("empty", "few", "rows", "box", "path")  # the last of square ones
 MASKS_OF = 4  # changes of zeros or ones alone: all but one of so many
 
 
@@ -392,28 +392,28 @@ def _approach_bound(given: Tensor, contract: InputContract, generator: Generator
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give all elements, all but few, all but a box, or all but one of each row (half of the time in square masks the
-    next node of a path) the same value. If possible, one keeps its own.
+    """Give all elements, all but few, all but a box, or all but one of each row (in square masks at times the next
+    node of a path) the same value. If possible, one keeps its own.
     """
     if contract.structure == "lengths" or not given.dim():
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
     needs_one = contract.structure == "nonempty"
-    choice = draw(5 if is_square(given) else 4, generator)
-    if choice == 3:
+    form = MASK_FORMS[draw(len(MASK_FORMS) - (not is_square(given)), generator)]
+    if form == "box":
         changed = torch.where(choose_box(given, generator), given, (low, high)[needs_one or not draw(4, generator)])
         return _keep_one_in_each_row(changed, given, low) if float(low) <= MASKED else changed
-    if choice == 0 and not needs_one and float(low) > MASKED:
+    if form == "empty" and not needs_one and float(low) > MASKED:
         return low.expand_as(given).clone()
-    if choice < 2:
+    if form in ("empty", "few"):
         few = int(FEW ** draw_share(generator))
         places = torch.randint(given.numel(), (few,), generator=generator, device=given.device)
         rare, most = (low, high) if needs_one or draw(4, generator) else (high, low)
         changed = most.expand_as(given).flatten().index_fill(0, places, rare).view(given.shape)
         return _keep_one_in_each_row(changed, given, low) if needs_one or float(low) <= MASKED else changed
-    kept, other = (high, low) if needs_one or draw(2, generator) or choice == 4 else (low, high)
+    kept, other = (high, low) if needs_one or draw(2, generator) or form == "path" else (low, high)
     shares = torch.rand(given.shape, generator=generator, device=given.device)
-    if choice == 4:
+    if form == "path":
         shares = shares + mark_path(given.size(-1), generator) * 2
     places = torch.where(given == kept, shares, shares - 1).argmax(-1, keepdim=True)
     changed = other.expand_as(given).scatter(-1, places, kept.expand_as(places))
