@@ -85,8 +85,8 @@ from harness.domain.generation import (
     TokenLimitName,
     Usage,
 )
-from harness.domain.problem import BLOCKS as BLOCK_SIZES
 from harness.domain.problem import (
+    BLOCK_SIZES,
     CASES_FUNCTION,
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,

@@ -191,7 +191,7 @@ class Workload:
             raise ValueError("the full workload is the problem file as written: it takes no overrides")
 
 
-BLOCKS = (16, 32, 64, 128, 256)  # usual sizes of a program's blocks
+BLOCK_SIZES = (16, 32, 64, 128, 256)  # usual sizes of a program's blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class SizeRange:
     def draw(self, source: random.Random) -> int:
         """Draw half of the sizes such that blocks of a program have no rest, if the range has one of them below."""
         drawn = source.randrange(self.low, self.high + 1, self.step)
-        whole = drawn - drawn % source.choice(BLOCKS)
+        whole = drawn - drawn % source.choice(BLOCK_SIZES)
         is_size = whole >= self.low and (whole - self.low) % self.step == 0
         return whole if is_size and source.random() < 0.5 else drawn
 

@@ -217,12 +217,17 @@ def scale_state(
         if is_exchanged:
             dim = source.randrange(weights.dim())
             scaled[place] = exchange_few(weights.movedim(dim, -1), generator).movedim(-1, dim).contiguous()
-            continue
-        one = scaled[place] = weights.clone(memory_format=torch.contiguous_format)
-        length = max(weights.numel() // parts, 1)
-        begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
-        scale(one.view(-1)[begin : begin + length], generator)
+        else:
+            scaled[place] = _scale_part(weights, parts, source, generator)
     return {name: scaled.get(own[name].data_ptr(), weights) for name, weights in state.items()}
+
+
+def _scale_part(weights: Tensor, parts: int, source: random.Random, generator: torch.Generator) -> Tensor:
+    scaled = weights.clone(memory_format=torch.contiguous_format)
+    length = max(weights.numel() // parts, 1)
+    begin = source.randrange(weights.numel() - length + 1) if weights.numel() else 0
+    scale(scaled.view(-1)[begin : begin + length], generator)
+    return scaled
 
 
 def vary_weights(model: nn.Module, state: Mapping[str, Tensor], source: random.Random) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from harness.problems.inputs.tensors import (
     choose_box,
     choose_part,
     draw,
-    draw_between,
+    draw_in_range,
     draw_near_end,
     draw_share,
     exchange_few,
@@ -244,7 +244,7 @@ def _change_integers(given: Tensor, contract: InputContract, generator: Generato
     low, high = find_range(given, contract)
     if not contract.is_stated:
         return _rearrange(given, generator)
-    drawn = draw_between(low, high, given, generator)
+    drawn = draw_in_range(low, high, given, generator)
     if form < NARROW_FORMS:
         return narrow(drawn, low, high, form).to(given.dtype)
     chosen = torch.randint(EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)

@@ -25,9 +25,9 @@ class InputKind:
     With `is_stress`, `mixed` writes such values into given inputs. With `is_exact`, outputs must equal a countable
     truth. With `by_peak`, errors are relative to the largest output. With `makes_terms_alike`, most terms of a sum may
     be nearly equal. With `has_ties` only outputs are compared that do not depend on the order of equal values. With
-    `keeps_equal`, roundings that widen what is allowed leave equal values equal. With
-    `has_usual_sizes`, errors are as small as for given inputs, but with `biases_sums` the roundings of long sums may
-    all err in one direction. With `is_of_draws`, the change precedes the distribution of a case.
+    `keeps_equal`, roundings that widen what is allowed leave equal values equal. With `has_usual_sizes`, errors are as
+    small as for given inputs, but with `biases_sums` the roundings of long sums may all err in one direction. With
+    `is_of_draws`, the change precedes the distribution of a case.
     """
 
     name: str

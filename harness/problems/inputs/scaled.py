@@ -103,11 +103,12 @@ class Scaled(DerivedKind):
         is_whole = traits.has_weighted_variances or self.changes_all(generator.initial_seed())
         has_mixed_rows = not is_whole and traits.use.has(PRODUCTS)
         has_small_halves = SMALLER in traits.problem.distributions
-        largest = _find_largest(traits) if traits.use.terms.functions <= 1 else 0
+        largest = _find_largest_power(traits) if traits.use.terms.functions <= 1 else 0
         places = [place for place, (tensor, _) in enumerate(tensors) if has_many_digits(tensor)]
-        if len(places) > 1:  # at times one stays beside all others
-            kept = draw(len(places) + 1, generator)
-            places = places[:kept] + places[kept + 1 :]
+        if len(places) > 1:  # at times one argument stays beside all others
+            may_stay = [place for place in places if place < first_gradient]
+            kept = draw(len(may_stay) + 1, generator)
+            places = [place for place in places if place not in may_stay[kept : kept + 1]]
         for place in places:
             tensor, contract = tensors[place]
             is_gradient = place >= first_gradient
@@ -162,7 +163,7 @@ class Contrasted(DerivedKind):
             small = mark_path(first.size(-1), generator)
         else:
             small = _choose_side(first, dim, generator, is_one=is_one, in_rows=in_rows)
-        others, largest = draw(len(OTHERS), generator), _find_largest(traits)
+        others, largest = draw(len(OTHERS), generator), _find_largest_power(traits)
         for tensor, contract in tensors:
             chosen = small if tensor is first else _choose_same(OTHERS[others], small, tensor, first.size(dim))
             if OTHERS[others] == "own" and tensor is not first:
@@ -211,7 +212,7 @@ def _go_below_constant(traits: InputTraits, generator: torch.Generator) -> int:
     return min(above[draw(len(above), generator)] + BELOW, LEAST_AT_CONSTANTS) if above else 0
 
 
-def _find_largest(traits: InputTraits) -> int:
+def _find_largest_power(traits: InputTraits) -> int:
     return max(LARGEST.get(one, 0) for one in traits.problem.distributions)
 
 

@@ -288,7 +288,7 @@ def narrow(numbers: Tensor, low: int, high: int, form: int = 0) -> Tensor:
     return low + above if form == 1 else high - above
 
 
-def draw_between(low: int, high: int, like: Tensor, generator: torch.Generator) -> Tensor:
+def draw_in_range(low: int, high: int, like: Tensor, generator: torch.Generator) -> Tensor:
     """Draw integers of 64 bits, both bounds included."""
     drawn = torch.empty(like.shape, dtype=torch.int64, device=like.device)
     is_limit = high == torch.iinfo(drawn.dtype).max
