@@ -106,7 +106,7 @@ def mostly_differ(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
 
 
 def unravel(at: Place, shape: Sequence[int]) -> list[Place]:
-    """torch.unravel_index imports sympy, which takes a second."""
+    """Do as torch.unravel_index, which imports sympy for seconds."""
     index = []
     for size in reversed(shape):
         index.append(at % size)

@@ -225,13 +225,16 @@ class ReplayTimer:
         return self._seeds.draw_usual(self._random.choice((GIVEN, *self._reference.replayed_steps)))
 
     def _check_further(self, sides: Sequence[Side]) -> None:
-        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
+        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's. Where
+        computing the truth takes long, begin with inputs that all candidates share.
+        """
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
         steps = (GIVEN, *self._reference.replayed_steps)
+        draw = self._seeds.draw_fresh if self._reference.call_s <= SMALL_CALL_S else self._seeds.draw_shared
         for step in cycle(self._random.sample(steps, len(steps))):
             if self._wrong or time.monotonic() > until_s:
                 return
-            self._check_call(sides, self._seeds.draw_fresh(step), step)
+            self._check_call(sides, draw(step), step)
 
     def _check_call(self, sides: Sequence[Side], seed: int, step: str) -> tuple[float, float] | None:
         """Return the times of both sides. The recorded work of a baseline that reads values back, which may select it,

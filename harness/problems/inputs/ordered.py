@@ -21,6 +21,7 @@ from harness.problems.inputs.tensors import (
 )
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.operators import ORDERING
+from harness.tensors.outputs import unravel
 
 CLOSER = 2.0**-8  # times the distances of close values beside one far from them, without a gap
 APART = 48.0  # whose exponential float32 represents, with either sign
@@ -175,8 +176,7 @@ def _sort_some(rows: Tensor, generator: torch.Generator) -> None:
 
 
 def _stretch(rows: Tensor, generator: torch.Generator) -> None:
-    place = torch.unravel_index(torch.tensor(draw(rows.numel(), generator)), rows.shape)
-    least = rows[tuple(map(int, place))].clone()
+    least = rows[tuple(unravel(draw(rows.numel(), generator), rows.shape))].clone()
     for part in split_for_device(rows):
         part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
 

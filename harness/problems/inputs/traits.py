@@ -25,6 +25,7 @@ from harness.problems.inputs.tensors import (
 )
 from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
 from harness.protocol import list_leaves
+from harness.tensors.outputs import unravel
 
 ANY = InputContract()
 KEPT_DIGITS = 7
@@ -121,7 +122,7 @@ def exchange_part(inputs: Sequence[Any], others: Sequence[Any], place: int, seed
     mine, theirs = (list(list_leaves(one))[place].detach() for one in (inputs, others))
     generator = torch.Generator(device=mine.device).manual_seed(seed)
     if only_one:
-        index = torch.unravel_index(torch.tensor(draw(mine.numel(), generator)), mine.shape)
+        index = tuple(unravel(draw(mine.numel(), generator), mine.shape))
         mine[index] = theirs[index]
     else:
         mine.copy_(torch.where(choose_part(mine, generator), theirs, mine))
