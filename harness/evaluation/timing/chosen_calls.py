@@ -26,7 +26,7 @@ from harness.sandbox.model_session import Run
 from harness.tensors.outputs import FlatOutputs, Sample, choose_sample
 
 SHARED_SEEDS, SHARED_SHARE = (4, 8), 0.15  # of changed and given inputs; of the calls with given ones
-FEWER = 2  # times, where computing the truth takes long
+FEWER = 4  # times, where computing the truth takes long
 
 
 def require_form(run: Run) -> Run:

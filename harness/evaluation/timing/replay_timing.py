@@ -65,9 +65,11 @@ CHANGED_SHARE = 0.2  # of pairs: their inputs are of another kind than the given
 ALONE = 5  # replays of the baseline at first
 REPEATED = 2  # replays of a round whose bits are compared with those of another process
 # Compared with the truth: calls with shared seeds, of those whose outputs are close to the baseline's only a few; the
-# first ones that differ from the baseline's beyond the tolerance (fewer where computing the truth takes long), and a
-# share of later ones; and a share of the others, where that takes little time.
-CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, FEW_OF_A_KIND, LATER_SHARE, DIFFERENT_SHARE = 2, 12, 3, 0.1, 0.3
+# first ones that differ from the baseline's beyond the tolerance, and a share of later ones; and a share of the others,
+# where that takes little time. Where computing the truth takes long, the first ones are fewer: of given inputs, whose
+# outputs seldom differ, and of others.
+CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, LATER_SHARE, DIFFERENT_SHARE = 2, 12, 0.1, 0.3
+FEW_GIVEN, FEW_OTHERS = 3, 1
 FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
@@ -225,16 +227,13 @@ class ReplayTimer:
         return self._seeds.draw_usual(self._random.choice((GIVEN, *self._reference.replayed_steps)))
 
     def _check_further(self, sides: Sequence[Side]) -> None:
-        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's. Where
-        computing the truth takes long, begin with inputs that all candidates share.
-        """
+        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
         steps = (GIVEN, *self._reference.replayed_steps)
-        draw = self._seeds.draw_fresh if self._reference.call_s <= SMALL_CALL_S else self._seeds.draw_shared
         for step in cycle(self._random.sample(steps, len(steps))):
             if self._wrong or time.monotonic() > until_s:
                 return
-            self._check_call(sides, draw(step), step)
+            self._check_call(sides, self._seeds.draw_fresh(step), step)
 
     def _check_call(self, sides: Sequence[Side], seed: int, step: str) -> tuple[float, float] | None:
         """Return the times of both sides. The recorded work of a baseline that reads values back, which may select it,
@@ -321,7 +320,8 @@ class ReplayTimer:
             is_compared = is_shared and self._compared[step] < CLOSE_OF_A_KIND
         else:
             is_compared = is_shared or (self._reference.is_small and self._random.random() < DIFFERENT_SHARE)
-            most = DIFFERENT_OF_A_KIND if self._reference.call_s <= SMALL_CALL_S else FEW_OF_A_KIND
+            few = FEW_GIVEN if step == GIVEN else FEW_OTHERS
+            most = DIFFERENT_OF_A_KIND if self._reference.call_s <= SMALL_CALL_S else few
             if not is_compared and (self._compared[step] < most or self._random.random() < LATER_SHARE):
                 is_compared = not is_valid or self._differs(theirs, mine, kind)
         if is_compared and not self._wrong:

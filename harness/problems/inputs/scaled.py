@@ -300,13 +300,14 @@ def _make_shift(
 ) -> Callable[[Tensor], object]:
     lowest = LOWEST.get(tensor.dtype, LOWEST_OF_OTHERS)
     if shift > 0:
-        far = FURTHER * draw(2, generator)
+        amount = shift * 2.0 ** (FURTHER * draw(2, generator))
     elif is_far:
-        far = lowest if draw(4, generator) else draw(lowest + 1, generator)
-    else:  # below zero, though values are large
+        amount = shift * 2.0 ** (lowest if draw(4, generator) else draw(lowest + 1, generator))
+    else:  # below zero: at times just below, so that differences keep their digits
         largest = find_largest(tensor)
-        far = min(math.ceil(math.log2(largest / -shift)), lowest) if -shift < largest < math.inf else 0
-    return partial(torch.Tensor.add_, other=shift * 2.0**far)
+        least = 2.0 ** math.ceil(math.log2(largest)) if 0 < largest < math.inf else -shift
+        amount = -min(max(least, -shift * draw(2, generator)), -shift * 2.0**lowest)
+    return partial(torch.Tensor.add_, other=amount)
 
 
 def _lower(tensor: Tensor, generator: torch.Generator) -> Callable[[Tensor], object]:
