@@ -101,15 +101,18 @@ def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
     return tuple(read_file(path, folder) for path in paths)
 
 
-def choose_files(files: Iterable[CorpusFile], pattern: str | None) -> tuple[CorpusFile, ...]:
-    """Choose programs whose name (with or without folder) matches a glob; all without one."""
-    if pattern is None:
-        return tuple(files)
+def choose_files(files: Iterable[CorpusFile], patterns: Sequence[str] = ()) -> tuple[CorpusFile, ...]:
+    """Choose programs whose name (with or without folder) matches one of the globs; all without any. Raises UsageError
+    for a glob that matches none.
+    """
     known = tuple(files)
-    chosen = tuple(file for file in known if fnmatch(file.name, pattern) or fnmatch(file.name.split("/")[1], pattern))
-    if not chosen:
-        raise UsageError(f"no file of the corpus matches {pattern!r}; names look like {known[0].name}")
-    return chosen
+    chosen = set[str]()
+    for pattern in patterns:
+        matching = {one.name for one in known if fnmatch(one.name, pattern) or fnmatch(one.name.split("/")[1], pattern)}
+        if not matching:
+            raise UsageError(f"no file of the corpus matches {pattern!r}; names look like {known[0].name}")
+        chosen |= matching
+    return tuple(file for file in known if file.name in chosen or not patterns)
 
 
 def read_file(path: Path, corpus: Path) -> CorpusFile:

@@ -195,7 +195,7 @@ def red_team(
         Path | None, typer.Option(help="Folder of exploits and controls. [default: the shipped one]", metavar="DIR")
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Only matching files, like 'attacks/forged*'.", metavar="PATTERN")
+        list[str] | None, typer.Option(help="Only files like 'attacks/forged*'. Repeatable.", metavar="PATTERN")
     ] = None,
     draws: Annotated[
         int, typer.Option(help="Evaluations of each file, each with other secret inputs.", min=1, metavar="N")
@@ -212,8 +212,8 @@ def red_team(
     """
     from harness.redteam import RedTeam, choose_files, read_corpus
 
-    files = choose_files(read_corpus(_find_corpus(corpus)), only)
-    earns = corpus is None and only is None
+    files = choose_files(read_corpus(_find_corpus(corpus)), only or ())
+    earns = corpus is None and not only
     results: list[CorpusResult] = []
     for _ in range(draws):  # programs of one team share the inputs of their problem
         with RedTeam(settings) as team:
