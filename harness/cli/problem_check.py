@@ -199,8 +199,8 @@ def _print_rejections(admissions: tuple[Admission, ...]) -> None:
 
 
 def describe_contracts(problem: Problem) -> dict[str, str]:
-    """Return words by argument of `forward`, and the kinds of inputs as `CALLED_WITH`. Runs the reference at small
-    sizes, in another process.
+    """Return words by argument of `forward`, with bounds as the problem states them, and the kinds of inputs as
+    `CALLED_WITH`. Runs the reference at small sizes, in another process.
     """
     stated = {one.argument: one.describe_source() for one in problem.inputs}
     try:
@@ -213,7 +213,7 @@ def describe_contracts(problem: Problem) -> dict[str, str]:
     for one in found:
         words.setdefault(one.argument, []).append(one.describe_source())
     inferred = {argument: "; ".join(dict.fromkeys(lines)) for argument, lines in words.items()}
-    return stated | inferred | {CALLED_WITH: ", ".join(kinds)}
+    return inferred | stated | {CALLED_WITH: ", ".join(kinds)}
 
 
 def _infer_contracts(problem: Problem) -> tuple[tuple[InputContract, ...], tuple[str, ...]]:

@@ -26,6 +26,7 @@ from harness.evaluation.correctness.truth import Expected, Truth, TruthLeaf, lis
 from harness.evaluation.model_construction import describe_unmatched
 from harness.evaluation.results import StepResult
 from harness.problems.inputs.kind import GIVEN, InputKind
+from harness.problems.inputs.traits import InputTraits
 from harness.protocol import TensorSpec, have_same_nesting
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.worker_client import describe
@@ -199,8 +200,9 @@ class _Checker:
         self._last_seed = exercise.seed
         self.findings += _note_form(run, expected.form, self._reference, self.findings)
         if outcome is not None:
-            allowed = exercise.kind.explain(self._reference.traits, inputs)
-            return _Failure(outcome, _say_where(trial) + (f"; {allowed}" if allowed else ""), exercise.check)
+            traits = self._reference.traits
+            said = (_say_where(trial), _name_numbers(traits, inputs), exercise.kind.explain(traits, inputs))
+            return _Failure(outcome, "; ".join(filter(None, said)), exercise.check)
         failure = self._weigh_change(*self._aliases.find_change(run))
         if failure is not None:
             return replace(failure, check=exercise.check)
@@ -289,6 +291,13 @@ class _Checker:
                 message = f"calls changed the weight {name}, which the reference does not change: {difference}"
                 return _Failure(Outcome.WRONG_VALUE, message, "state")
         return None
+
+
+def _name_numbers(traits: InputTraits, inputs: Sequence[Any]) -> str:
+    """Return the values of arguments that are no tensors."""
+    numbers = (pair for pair in traits.pair(inputs) if type(pair[0]) in (int, float) and pair[1].argument)
+    text = ", ".join(f"{contract.argument} = {number}" for number, contract in numbers)
+    return f"called with {text}" if text else ""
 
 
 def compare_expected(

@@ -8,6 +8,7 @@ import copy
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
 IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
+FEW, MOST_KEPT = 8, 8  # one in so many calls is rare, elements of a small state; kept states
 LATER_S, LONGEST_S = 0.5, 8.0  # for all calls; for those one after the other
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
@@ -66,14 +68,16 @@ class LaterStates:
 @torch.no_grad()
 def make_later_states(reference: Reference, source: random.Random) -> LaterStates:
     """Find states after several calls, the last after as many as possible, so that caches become full: one more call
-    succeeds from the last, and two from the others. There are none if weights alone change, not two calls succeed in
-    `LONGEST_S`, or the device has too little memory.
+    succeeds from the last, and two from the others. Most that are chosen are such that the next call changes the state
+    as few others do. There are none if weights alone change, not two calls succeed in `LONGEST_S`, or the device has
+    too little memory.
     """
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
-    if device is None or not _has_room(reference, IN_TURN + CHOSEN + 3):
+    kept = MOST_KEPT if count_bytes(reference.changing.values()) <= SMALL_BYTES else 0
+    if device is None or not _has_room(reference, IN_TURN + CHOSEN + kept + 3):
         return LaterStates()
-    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), list[tuple[int, State]]()
+    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), ChosenStates(source, kept)
     state = last = (0, reference.changing)
     model = copy.deepcopy(reference.model).to(device)
 
@@ -96,17 +100,53 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
         if 1 < made <= IN_TURN + 1:
             in_turn.append(last)
         elif made > IN_TURN + 1:
-            slot = len(chosen) if len(chosen) < CHOSEN else source.randrange(made - IN_TURN - 1)
-            chosen[slot : slot + 1] = [last] * (slot < CHOSEN)
+            chosen.offer(*last, state[1])
         last, state, inputs = state, (made + 1, after), reference.make_inputs(source.getrandbits(62))
     if last[1] is reference.changing:
         return LaterStates()
-    found = [*in_turn, *sorted(chosen, key=itemgetter(0)), last]
+    found = [*in_turn, *chosen.choose(), last]
     far, is_exact = None, reference.variation is None
     if len(in_turn) == IN_TURN:
         far = find_far_states([*found, state], source, partial(_keep_finite, call_from), repeats_bits=is_exact)
     moved = tuple(_move(one, reference.changing) for _, one in found)
     return LaterStates(moved, far and far.move_to(reference.changing))
+
+
+class ChosenStates:
+    """Keeps one of the states that calls change in the same way, of so many ways."""
+
+    def __init__(self, source: random.Random, most_kept: int) -> None:
+        self._source, self._most_kept = source, most_kept
+        self._kept: dict[tuple[float, ...], tuple[int, State]] = {}  # by the changes, with the number of calls before
+        self._counts = Counter[tuple[float, ...]]()
+        self._any: list[tuple[int, State]] = []
+
+    def offer(self, calls: int, state: State, after: State) -> None:
+        changes = _describe_change(state, after)
+        self._counts[changes] += 1
+        may_keep = changes in self._kept or len(self._kept) < self._most_kept
+        if may_keep and self._source.randrange(self._counts[changes]) == 0:
+            self._kept[changes] = calls, state
+        slot = len(self._any) if len(self._any) < CHOSEN else self._source.randrange(self._counts.total())
+        self._any[slot : slot + 1] = [(calls, state)] * (slot < CHOSEN)
+
+    def choose(self) -> list[tuple[int, State]]:
+        """Return the rarest, and any others, in the order of their calls."""
+        rare = [changes for changes in self._kept if FEW * self._counts[changes] <= self._counts.total()]
+        found = [self._kept[changes] for changes in sorted(rare, key=self._counts.__getitem__)[:CHOSEN]]
+        known = {calls for calls, _ in found}
+        found += [one for one in self._any if one[0] not in known][: CHOSEN - len(found)]
+        return sorted(found, key=itemgetter(0))
+
+
+def _describe_change(before: State, after: State) -> tuple[float, ...]:
+    """Return which tensors change, and whether small ones grow."""
+    return tuple(
+        (2.0 if after[name].numel() > FEW else float((after[name].double() - one.double()).sum().sign()))
+        if not has_same_bits(one, after[name])
+        else 0.0
+        for name, one in before.items()
+    )
 
 
 def _keep_finite(

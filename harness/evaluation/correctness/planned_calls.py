@@ -25,7 +25,7 @@ from harness.evaluation.correctness.other_states import (
 )
 from harness.evaluation.correctness.reference import SMALL_CALL_S, Reference
 from harness.evaluation.correctness.truth import Expected, copy_tensors
-from harness.evaluation.correctness.variations import find_nearby, make_other_weights
+from harness.evaluation.correctness.variations import CutForm, find_nearby, make_other_weights
 from harness.evaluation.memory_plan import TRIALS, MemoryPlan
 from harness.problems.inputs.kind import GIVEN, ROUNDED, DerivedKind, InputKind, may_be_rounded
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared
@@ -36,7 +36,9 @@ from harness.problems.inputs.traits import exchange_part, exchange_slices, list_
 ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
 ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
 REORDERED_DIMS = 2  # in which slices change places, one after the other
-UNUSUAL_STATES = 2  # that other kinds of inputs leave
+UNUSUAL_STATES, UNUSUAL_CALLS = 4, (0, 15)  # that calls with other kinds of inputs leave; more of them before each
+CUTS: tuple[CutForm, ...] = ("odd", "blocks", "any", "any")
+FEW_CUTS = 2  # where calls take longer
 WEIGHTS_IN_A_ROW: tuple[tuple[Changes, ...], ...] = ((), ("parts",), ("parts", "one"))
 PARTLY_OTHER, VARIED_WEIGHTS = 5, 3  # dynamic weights of which a part differs; of other sizes and signs
 
@@ -73,34 +75,51 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     if changed is not None:
         yield _make_from(maker, after | changed, "given_state")
     later, far = maker.reference.later, maker.reference.far
-    for given in (maker.source.choice(later), later[-1]) if later else (None, None):
-        yield _make_from(maker, given or _find_new_state(maker), "given_state")
-    for state in far.draw_each(maker.source) if far is not None and has_given_state(maker.reference) else ():
-        yield _make_from(maker, state, "given_state")
-    yield from _make_after_unusual_inputs(maker)
-
-
-def _make_after_unusual_inputs(maker: CallMaker) -> Iterator[Exercise]:
-    """Start calls with given inputs from states that other kinds of inputs leave, if they are usable."""
-    reference, kinds = maker.reference, maker.reference.derived_kinds
-    for kind in maker.source.sample(kinds, min(UNUSUAL_STATES, len(kinds))) if has_given_state(reference) else ():
+    some = later[:-1] if maker.reference.is_small else later and (maker.source.choice(later),)
+    states = [*some, later[-1]] if later else [_find_new_state(maker) for _ in range(2)]
+    has_states = has_given_state(maker.reference)
+    for given in (*states, *(far.draw_each(maker.source) if far is not None and has_states else ())):
+        yield _make_from(maker, given, "given_state")
+        if has_states:
+            kind = maker.source.choice(maker.reference.derived_kinds or (GIVEN,))
+            yield from _make_unusual(maker, given, kind, inputs=kind)
+    for _ in range(UNUSUAL_STATES if has_states else 0):
+        kind = maker.source.choice(maker.reference.derived_kinds or (GIVEN,))
         with suppress(ProblemError):
-            given = _find_new_state(maker, kind)
-            if not all(map(has_finite_values, given.values())):
-                continue
-            made = replace(_make_from(maker, given, "given_state"), kind=kind)
-            calm = select_calm(reference, made.expected, made.seed, kind, inputs=made.inputs, state=given)
+            given = _find_unusual_state(maker, kind)
+            yield from _make_unusual(maker, given, kind, inputs=maker.source.choice((GIVEN, kind)))
+
+
+def _make_unusual(
+    maker: CallMaker, given: dict[str, Tensor], kind: InputKind, *, inputs: InputKind
+) -> Iterator[Exercise]:
+    """Make a call with a state or inputs of another kind than the given ones, if its outputs can be compared."""
+    with suppress(ProblemError):
+        if isinstance(kind, DerivedKind) and all(map(has_finite_values, given.values())):
+            made = _make_from(maker, given, "given_state", kind=inputs)
+            calm = select_calm(maker.reference, made.expected, made.seed, kind, inputs=made.inputs, state=given)
             if calm is not None:
-                yield replace(made, expected=calm)
+                yield replace(made, kind=kind.take_variant(made.seed), expected=calm)
 
 
-def _find_new_state(maker: CallMaker, kind: InputKind = GIVEN) -> dict[str, Tensor]:
-    return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds), kind.name)).state_after
+def _find_unusual_state(maker: CallMaker, kind: InputKind) -> dict[str, Tensor]:
+    state = _find_new_state(maker, kind)
+    for _ in range(maker.source.choice(UNUSUAL_CALLS) if maker.reference.is_small else 0):
+        state = _find_new_state(maker, kind, state)
+    return state
 
 
-def _make_from(maker: CallMaker, given: dict[str, Tensor], label: str, *, continues: bool = False) -> Exercise:
+def _find_new_state(
+    maker: CallMaker, kind: InputKind = GIVEN, state: dict[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds), kind.name), state).state_after
+
+
+def _make_from(
+    maker: CallMaker, given: dict[str, Tensor], label: str, *, continues: bool = False, kind: InputKind = GIVEN
+) -> Exercise:
     reference, seed = maker.reference, next(maker.seeds)
-    inputs = reference.make_inputs(seed)
+    inputs = reference.make_inputs(seed, kind.name)
     expected = Expected(partial(reference.truth_of, inputs, given))
     state = None if continues else reference.keep(given)
     return Exercise(label=label, seed=seed, inputs=inputs, expected=expected, state=state, continues=continues)
@@ -154,9 +173,9 @@ def _make_with_varied_weights(maker: CallMaker, drawn: int) -> Iterator[Exercise
 
 
 def _make_nearby(maker: CallMaker) -> Iterator[Exercise]:
-    for in_blocks in (False, True):
+    for form in CUTS if maker.reference.is_small else CUTS[:FEW_CUTS]:
         seed = next(maker.seeds)
-        nearby = find_nearby(maker.reference, maker.reference.make_inputs(seed), maker.source, in_blocks=in_blocks)
+        nearby = find_nearby(maker.reference, maker.reference.make_inputs(seed), maker.source, form)
         if nearby is not None:
             yield Exercise(
                 label=NEARBY_SHAPE.name,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,7 @@ from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import HOST, count_bytes, keep_seed, list_tensors, map_tensors
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
+CutForm = Literal["odd", "any", "blocks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +98,11 @@ def _may_write(model: nn.Module) -> AbstractContextManager[Any]:
 
 
 def find_nearby(
-    reference: Reference, inputs: Sequence[Any], source: random.Random, *, in_blocks: bool = False
+    reference: Reference, inputs: Sequence[Any], source: random.Random, form: CutForm = "odd"
 ) -> Nearby | None:
     tensors = list_tensors(inputs)
     may_spoil_the_gpu = reference.device.has_contexts and may_index(reference, inputs)
-    for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source, in_blocks=in_blocks):
+    for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source, form):
         smaller = cut_inputs(inputs, cut)
         if may_spoil_the_gpu and not _runs_on_cpu(reference, smaller):
             continue
@@ -115,29 +117,31 @@ def find_nearby(
 Cut = dict[tuple[int, int], int]  # (tensor, dimension) -> how many elements are left
 
 
-def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random, *, in_blocks: bool = False) -> Iterator[Cut]:
-    """Shorten the first, then the last dimension of an input by an odd number, or to whole blocks: with all dimensions
-    of that size, which may be one size of the problem; with those at the same place; alone.
+def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random, form: CutForm = "odd") -> Iterator[Cut]:
+    """Shorten a dimension by an odd number, by any, or to whole blocks: with all dimensions of that size, which may be
+    one size of the problem; with those at the same place; alone. Begin with those of no size that is a row's.
     """
-    first = next((index for index, shape in enumerate(shapes) if shape), None)
-    if first is None:
-        return
-    for end in (0, -1):
-        size = shapes[first][end]
+    dims = [(index, at) for index, shape in enumerate(shapes) for at in (*range(len(shape) - 1), *[-1] * bool(shape))]
+    rows = {shape[-1] for shape in shapes if len(shape) > 1}
+
+    def choose(place: tuple[int, int]) -> tuple[bool, float]:
+        size = shapes[place[0]][place[1]]
+        return size in rows, -(source.random() ** (1 / math.log2(max(size, 1) + 1)))  # mostly a long one
+
+    for index, at in sorted(dims, key=choose):
+        size = shapes[index][at]
         blocks = [block for block in BLOCK_SIZES if 2 * block <= size]
-        if size < 2 or (in_blocks and not blocks):
+        if size < 2 or (form == "blocks" and not blocks):
             continue
-        if in_blocks:
+        if form == "blocks":
             block = source.choice(blocks)
             left = (size - 1) // block * block
         else:
-            left = size - source.randrange(1, max(size // LARGEST_CUT, 1) + 1, 2)
-        ends = {(index, end % len(shape)): left for index, shape in enumerate(shapes) if shape and shape[end] == size}
-        yield {
-            (index, dim): left for index, shape in enumerate(shapes) for dim, other in enumerate(shape) if other == size
-        }
-        yield ends
-        yield {(first, end % len(shapes[first])): left}
+            left = size - source.randrange(1, max(size // LARGEST_CUT, 1) + 1, 2 if form == "odd" else 1)
+        alike = [(other, shape) for other, shape in enumerate(shapes) if len(shape) > max(at, 0)]
+        yield {(other, dim): left for other, shape in alike for dim, one in enumerate(shape) if one == size}
+        yield {(other, at % len(shape)): left for other, shape in alike if shape[at] == size}
+        yield {(index, at % len(shapes[index])): left}
 
 
 def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.conformity import find_range, spread
-from harness.problems.inputs.kind import DerivedKind, Inputs
+from harness.problems.inputs.kind import DISCRETE, DerivedKind, Inputs
 from harness.problems.inputs.tensors import (
     FEW,
     FLOATS,
@@ -28,7 +28,9 @@ from harness.problems.inputs.tensors import (
     has_own_elements,
     is_square,
     mark_path,
+    mark_snake,
     narrow,
+    rearrange,
     split_for_device,
     split_parts,
     take_sample,
@@ -42,14 +44,14 @@ FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all,
 POWERS = (0.25, 1.0, 4.0)  # of the positions of sorted values
 FLAT_AND_STEEP = (0.25, 1.0, 8.0)  # powers of probabilities
 SCALED = ("symmetric", "positive_definite", "triangular")
-DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 EXTREME_ONE_IN = 4  # changed integers
 NARROW_FORMS, INTEGER_FORMS = 3, 6  # of changed integers, alike for all arguments: few of the range; any
+NUMBER_FORMS, FEW_NUMBERS = 3, 16  # of Python numbers: the first of the range, any, as likely in each power of two
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
 RELATED = (1, 2, 4, 5)  # variants in which arguments may be copies of each other
 ISOTROPIC, LARGEST_ISOTROPIC = ("symmetric", "positive_definite"), 16  # rows
-MASK_FORMS = ("empty", "few", "rows", "box", "path")  # the last of square ones
+MASK_FORMS = ("empty", "few", "rows", "box", "snake", "path")  # those of matrices, and the last of square ones
 MASKS_OF = 4  # changes of zeros or ones alone: all but one of so many
 
 
@@ -139,8 +141,10 @@ def _change_number(given: float, contract: InputContract, generator: Generator) 
         return _limit(given * (0.5 + draw_share(generator)), contract)
     low, high = (int(given if bound is None else bound) for bound in (contract.low, contract.high))
     count = high - low + 1
-    is_any = bool(draw(2, generator))  # the others are as likely in each power of two
-    return type(given)(low + (draw(count, generator) if is_any else int(count ** draw_share(generator)) - 1))
+    form = draw(NUMBER_FORMS, generator)
+    if form == 0:
+        return type(given)(low + draw(min(count, FEW_NUMBERS), generator))
+    return type(given)(low + (draw(count, generator) if form == 1 else draw_near_end(count, generator)))
 
 
 def _limit(value: float, contract: InputContract) -> float:
@@ -243,7 +247,7 @@ def _write_extremes(values: Tensor, low: float, high: float, generator: Generato
 def _change_integers(given: Tensor, contract: InputContract, generator: Generator, form: int = NARROW_FORMS) -> Tensor:
     low, high = find_range(given, contract)
     if not contract.is_stated:
-        return _rearrange(given, generator)
+        return rearrange(given, generator)
     drawn = draw_in_range(low, high, given, generator)
     if form < NARROW_FORMS:
         return narrow(drawn, low, high, form).to(given.dtype)
@@ -254,19 +258,6 @@ def _change_integers(given: Tensor, contract: InputContract, generator: Generato
         chosen = torch.randint(2 * EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)
         changed.masked_fill_(chosen == 0, value)
     return _keep_most(changed.to(given.dtype), given, generator, only_slices=False)
-
-
-def _rearrange(given: Tensor, generator: Generator) -> Tensor:
-    """Of integers that are only known from a draw: make equal ones (lengths, counts) smaller, and shuffle others."""
-    flat = given.flatten()
-    high = int(flat.max())
-    if int(flat.min()) < high:
-        return flat[torch.randperm(flat.numel(), generator=generator, device=flat.device)].view(given.shape)
-    if high <= 0:
-        return given
-    draws = torch.randint(min(1, high - 1), high + 1, flat.shape, generator=generator, device=flat.device)
-    keeps = torch.rand(flat.shape, generator=generator, device=flat.device) < (0.5 if flat.numel() > 1 else 0.0)
-    return torch.where(keeps, flat, draws.to(flat.dtype)).view(given.shape)
 
 
 def _change_one_hot(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
@@ -392,14 +383,14 @@ def _approach_bound(given: Tensor, contract: InputContract, generator: Generator
 
 
 def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    """Give all elements, all but few, all but a box, or all but one of each row (in square masks at times the next
-    node of a path) the same value. If possible, one keeps its own.
+    """Give all elements, all but few, all but a box or a snake, or all but one of each row (in square masks at times
+    the next node of a path) the same value. If possible, one keeps its own.
     """
     if contract.structure == "lengths" or not given.dim():
         return _change_mask(given, contract, generator)
     low, high = (given.new_tensor(mark) for mark in _find_marks(given))
     needs_one = contract.structure == "nonempty"
-    form = MASK_FORMS[draw(len(MASK_FORMS) - (not is_square(given)), generator)]
+    form = MASK_FORMS[draw(len(MASK_FORMS) - (not is_square(given)) - (given.dim() < 2), generator)]
     if form == "box":
         changed = torch.where(choose_box(given, generator), given, (low, high)[needs_one or not draw(4, generator)])
         return _keep_one_in_each_row(changed, given, low) if float(low) <= MASKED else changed
@@ -412,6 +403,9 @@ def _leave_one(given: Tensor, contract: InputContract, generator: Generator) -> 
         changed = most.expand_as(given).flatten().index_fill(0, places, rare).view(given.shape)
         return _keep_one_in_each_row(changed, given, low) if needs_one or float(low) <= MASKED else changed
     kept, other = (high, low) if needs_one or draw(2, generator) or form == "path" else (low, high)
+    if form == "snake":
+        changed = torch.where(mark_snake(given, generator), kept, other)
+        return _keep_one_in_each_row(changed, given, low) if float(low) <= MASKED else changed
     shares = torch.rand(given.shape, generator=generator, device=given.device)
     if form == "path":
         shares = shares + mark_path(given.size(-1), generator) * 2

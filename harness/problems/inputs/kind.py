@@ -17,6 +17,7 @@ from harness.problems.inputs.tensors import PATTERNS, count_change_bytes, list_c
 from harness.problems.inputs.traits import InputTraits
 
 Inputs = tuple[Any, ...]
+DISCRETE = ("mask", "integer", "index", "one_hot", "permutation", "counts", "probabilities")
 
 
 class InputKind:
@@ -169,7 +170,11 @@ class DerivedKind(InputKind):
     def explain(self, traits: InputTraits, inputs: Sequence[Any]) -> str:
         contracts = [contract for _, contract in traits.pair(inputs)]
         changed = [
-            one for one in contracts if self.may_change(one) or (one.is_redrawn and self.changes_any_draws(traits))
+            one
+            for one in contracts
+            if self.may_change(one)
+            or (one.is_redrawn and self.changes_any_draws(traits))
+            or (self.is_combined and one.is_stated and one.kind in DISCRETE)
         ]
         return "; ".join(sorted({one.explanation for one in changed if one.argument}))
 

@@ -19,7 +19,7 @@ LEAST_ZEROS = 1 / 256
 LEAST_EQUAL = 0.75  # of the elements, where most are equal
 HASHING, HASHED_PLACE = 0x9E3779B1, 29
 OF_FIRST = 0.25  # of the chance of a first dimension, which mostly counts what is independent
-SHIFTED_SHARE, REVERSED_SHARE = 0.5, 0.25  # of the rows of a copy
+SHIFTED_SHARE, SLOWER_BELOW, EXCHANGED_ABOVE = 0.5, 0.7, 0.85  # shares of the rows of a copy; the others: reversed
 PART = 1 << 23  # elements that are refilled at a time, or one row
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
@@ -220,8 +220,23 @@ def exchange_few(rows: Tensor, generator: torch.Generator) -> Tensor:
     return rows.index_select(-1, order)
 
 
+def rearrange(given: Tensor, generator: torch.Generator) -> Tensor:
+    """Of integers that are only known from a draw: make equal ones (lengths, counts) smaller, and shuffle others."""
+    flat = given.flatten()
+    high = int(flat.max())
+    if int(flat.min()) < high:
+        return flat[torch.randperm(flat.numel(), generator=generator, device=flat.device)].view(given.shape)
+    if high <= 0:
+        return given
+    draws = torch.randint(min(1, high - 1), high + 1, flat.shape, generator=generator, device=flat.device)
+    keeps = torch.rand(flat.shape, generator=generator, device=flat.device) < (0.5 if flat.numel() > 1 else 0.0)
+    return torch.where(keeps, flat, draws.to(flat.dtype)).view(given.shape)
+
+
 def copy_apart(values: Tensor, generator: torch.Generator) -> Tensor:
-    """Copy each row with a shift of its own, the other way round, or more and more slowly, along a long dimension."""
+    """Copy each row along a long dimension: with a shift of its own, the other way round, more and more slowly, or with
+    all neighbours exchanged.
+    """
     sizes = list(values.shape)
     dim = draw_long(values, generator, OF_FIRST if values.dim() > 1 else 1.0)
     size, rows = sizes[dim], (*sizes[:dim], *[1] * (len(sizes) - dim))
@@ -229,10 +244,9 @@ def copy_apart(values: Tensor, generator: torch.Generator) -> Tensor:
     shifts = torch.randint(min(1, size - 1), size // 2 + 1, rows, generator=generator, device=values.device)
     forms = torch.rand(rows, generator=generator, device=values.device)
     slower = (at.double().div(size).square() * size).long()
-    order = torch.where(
-        forms < SHIFTED_SHARE, (at + shifts) % size, torch.where(forms < 1 - REVERSED_SHARE, slower, size - 1 - at)
-    )
-    return values.gather(dim, order.expand(sizes))
+    shifted, exchanged = (at + shifts) % size, (at ^ 1).clamp(max=size - 1)
+    order = torch.where(forms < SHIFTED_SHARE, shifted, torch.where(forms < SLOWER_BELOW, slower, size - 1 - at))
+    return values.gather(dim, torch.where(forms > EXCHANGED_ABOVE, exchanged, order).expand(sizes))
 
 
 def draw_long(tensor: Tensor, generator: torch.Generator, of_first: float = 1.0) -> int:
@@ -269,6 +283,15 @@ def mark_path(size: int, generator: torch.Generator) -> Tensor:
     nodes = torch.rand(size, generator=generator, device=generator.device).argsort()
     marks = torch.zeros((size, size), dtype=torch.bool, device=generator.device)
     marks[nodes, nodes.roll(-1)] = True
+    return marks
+
+
+def mark_snake(given: Tensor, generator: torch.Generator) -> Tensor:
+    """Mark every other row or column of matrices, and between two of them one place, at alternate ends."""
+    is_turned = bool(draw(2, generator))
+    marks = torch.zeros(given.shape[-2:], dtype=torch.bool, device=given.device)
+    rows = marks.mT if is_turned else marks
+    rows[::2] = rows[1::4, -1] = rows[3::4, 0] = True
     return marks
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, repeat
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -150,14 +150,28 @@ def exchange_slices(inputs: Sequence[Any], traits: InputTraits, seed: int, *, co
 
 
 def list_alike(tensors: Sequence[tuple[Tensor, InputContract]]) -> list[tuple[Tensor, Tensor, InputContract]]:
-    """Return pairs of small tensors that may have the same values: each is sometimes larger."""
+    """Return pairs of small tensors that may have the same values, since each is sometimes larger: of such that differ
+    in one size, but that of rows, the parts that both have.
+    """
     return [
-        (one, other, first)
+        (*parts, first)
         for (one, first), (other, second) in combinations(tensors, 2)
-        if one.dim() and one.shape == other.shape and one.dtype == other.dtype and one.numel() <= count_part(one)
+        if one.dim() and one.dtype == other.dtype and one.numel() <= count_part(one)
         if (first.kind, first.low, first.high, first.also) == (second.kind, second.low, second.high, second.also)
-        if bool((one < other).any()) and bool((one > other).any())
+        for parts in _cut_to_one_shape(one, other, first.dim)
+        if bool((parts[0] < parts[1]).any()) and bool((parts[0] > parts[1]).any())
     ]
+
+
+def _cut_to_one_shape(one: Tensor, other: Tensor, rows: int | Literal["all"]) -> list[tuple[Tensor, Tensor]]:
+    """Return no pair of tensors that differ in more than one size, or in that of `rows`."""
+    dims = [dim for dim, size in enumerate(one.shape) if one.dim() == other.dim() and size != other.size(dim)]
+    if one.dim() != other.dim() or len(dims) > 1 or (dims and (rows == "all" or dims[0] == rows % one.dim())):
+        return []
+    for dim in dims:
+        size = min(one.size(dim), other.size(dim))
+        one, other = one.narrow(dim, 0, size), other.narrow(dim, 0, size)
+    return [(one, other)]
 
 
 def list_numbers(inputs: Sequence[Any], traits: InputTraits) -> list[tuple[Tensor, InputContract]]:

@@ -215,11 +215,11 @@ def test_the_check_prints_stated_and_inferred_contracts_and_refuses_violated_one
     assert {"varied", "general"} <= set(kinds) <= {"as_given", *(kind.name for kind in DERIVED)}
     assert first["inputs"] == {
         "x": "any real numbers (inferred)",
-        "targets": "indices from 0 to 29 (stated)",
+        "targets": "indices from 0 to classes - 1 (stated)",
         "scale": "any real numbers (inferred)",
     }
     assert run_command(["problems", "show", str(path)]) == 0
-    assert "indices from 0 to 29 (stated)" in capsys.readouterr().out
+    assert "indices from 0 to classes - 1 (stated)" in capsys.readouterr().out
     path = write(tmp_path, {"targets": {"kind": "index", "below": 2}})
     assert run_command(["problems", "check", str(path)]) == 1
     refused = " ".join(capsys.readouterr().out.split())

@@ -125,7 +125,7 @@ def test_the_truth_for_other_weights_is_computed_with_them():
     [
         ("inputs[0] + inputs[1]", "[torch.randn(40, 30), torch.randn(40, 30)]", [(0, 0), (1, 0)], [(0, 1), (1, 1)]),
         ("inputs[0] @ inputs[1]", "[torch.randn(40, 30), torch.randn(30, 20)]", [(0, 0)], [(0, 1), (1, 0), (1, 1)]),
-        ("inputs[0] @ inputs[1]", "[torch.randn(1, 30), torch.randn(30, 20)]", [(0, 1), (1, 0)], [(0, 0), (1, 1)]),
+        ("inputs[0] @ inputs[1]", "[torch.randn(1, 30), torch.randn(30, 1)]", [(0, 1), (1, 0)], [(0, 0), (1, 1)]),
         ("inputs[0].view(10, 4, -1)", "[torch.randn(40, 30)]", [(0, 1)], [(0, 0)]),
         ("inputs[0] @ inputs[1]", "[torch.randn(30, 30), torch.randn(30, 30)]", [(0, 0), (0, 1), (1, 0), (1, 1)], []),
         ("inputs[0] + torch.zeros(30)", "[torch.randn(30, 30)]", [(0, 0)], [(0, 1)]),
@@ -151,6 +151,17 @@ def test_inputs_are_cut_where_the_reference_still_runs(forward, inputs, cut, kep
 )
 def test_where_the_reference_takes_no_other_shape_there_is_none(forward, inputs):
     assert find_shapes(forward, inputs) is None
+
+
+def test_any_dimension_but_the_last_one_is_cut():
+    shapes = [
+        find_shapes("inputs[0] + inputs[1]", "[torch.randn(4, 9, 3), torch.randn(9, 1)]", seed) for seed in range(9)
+    ]
+    assert {tuple(cut == size for cut, size in zip(one[0], (4, 9, 3), strict=True)) for one in shapes} == {
+        (True, False, True),
+        (False, True, True),
+    }
+    assert all(one[1] == (one[0][1], 1) for one in shapes)
 
 
 def test_the_cut_is_secret():
@@ -181,7 +192,7 @@ def test_every_cut_leaves_something_and_takes_an_odd_number(shapes, seed):
 
 @given(st.lists(st.lists(st.integers(1, 500), max_size=4).map(tuple), max_size=3), st.integers(0, 999))
 def test_cuts_in_blocks_leave_whole_ones(shapes, seed):
-    for cut in list_cuts(shapes, random.Random(seed), in_blocks=True):
+    for cut in list_cuts(shapes, random.Random(seed), "blocks"):
         for (tensor, dim), left in cut.items():
             assert shapes[tensor][dim] / 2 <= left < shapes[tensor][dim]
             assert left % 16 == 0
