@@ -343,6 +343,7 @@ def _record_file(result: CorpusResult) -> dict[str, Any]:
         "as_expected": result.as_expected,
         "by": result.by,
         "message": "" if evaluation is None else evaluation.message,
+        "findings": [asdict(one) for one in evaluation.findings] if evaluation else [],
         "speedup": None if evaluation is None else evaluation.speedup,
         "seconds": None if evaluation is None else round(evaluation.duration_s, 3),
         "known_open": result.file.known_open,
