@@ -36,8 +36,8 @@ from harness.problems.inputs.traits import exchange_part, exchange_slices, list_
 ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
 ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
 REORDERED_DIMS = 2  # in which slices change places, one after the other
-UNUSUAL_STATES, UNUSUAL_CALLS = 4, (0, 15)  # that calls with other kinds of inputs leave; more of them before each
-CUTS: tuple[CutForm, ...] = ("odd", "blocks", "any", "any")
+UNUSUAL_KINDS, MANY_UNUSUAL = 2, 16  # kinds of inputs before unusual states; calls before one of a small problem
+CUTS: tuple[CutForm, ...] = ("odd", "blocks", "even", "even")
 FEW_CUTS = 2  # where calls take longer
 WEIGHTS_IN_A_ROW: tuple[tuple[Changes, ...], ...] = ((), ("parts",), ("parts", "one"))
 PARTLY_OTHER, VARIED_WEIGHTS = 5, 3  # dynamic weights of which a part differs; of other sizes and signs
@@ -83,11 +83,13 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
         if has_states:
             kind = maker.source.choice(maker.reference.derived_kinds or (GIVEN,))
             yield from _make_unusual(maker, given, kind, inputs=kind)
-    for _ in range(UNUSUAL_STATES if has_states else 0):
-        kind = maker.source.choice(maker.reference.derived_kinds or (GIVEN,))
-        with suppress(ProblemError):
-            given = _find_unusual_state(maker, kind)
-            yield from _make_unusual(maker, given, kind, inputs=maker.source.choice((GIVEN, kind)))
+    kinds = maker.reference.derived_kinds
+    for kind in maker.source.sample(kinds, min(UNUSUAL_KINDS, len(kinds))) if has_states else ():
+        for calls in (1, MANY_UNUSUAL) if maker.reference.is_small else (1,):
+            with suppress(ProblemError):
+                given = _find_unusual_state(maker, kind, calls)
+                inputs = kind if calls > 1 else maker.source.choice((GIVEN, kind))
+                yield from _make_unusual(maker, given, kind, inputs=inputs)
 
 
 def _make_unusual(
@@ -102,9 +104,9 @@ def _make_unusual(
                 yield replace(made, kind=kind.take_variant(made.seed), expected=calm)
 
 
-def _find_unusual_state(maker: CallMaker, kind: InputKind) -> dict[str, Tensor]:
+def _find_unusual_state(maker: CallMaker, kind: InputKind, calls: int) -> dict[str, Tensor]:
     state = _find_new_state(maker, kind)
-    for _ in range(maker.source.choice(UNUSUAL_CALLS) if maker.reference.is_small else 0):
+    for _ in range(calls - 1):
         state = _find_new_state(maker, kind, state)
     return state
 

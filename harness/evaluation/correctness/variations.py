@@ -31,7 +31,7 @@ from harness.tensors.outputs import FlatOutputs
 from harness.tensors.values import HOST, count_bytes, keep_seed, list_tensors, map_tensors
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
-CutForm = Literal["odd", "any", "blocks"]
+CutForm = Literal["odd", "even", "blocks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ Cut = dict[tuple[int, int], int]  # (tensor, dimension) -> how many elements are
 
 
 def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random, form: CutForm = "odd") -> Iterator[Cut]:
-    """Shorten a dimension by an odd number, by any, or to whole blocks: with all dimensions of that size, which may be
+    """Shorten a dimension by an odd or even number, or to whole blocks: with all dimensions of that size, which may be
     one size of the problem; with those at the same place; alone. Begin with those of no size that is a row's.
     """
     dims = [(index, at) for index, shape in enumerate(shapes) for at in (*range(len(shape) - 1), *[-1] * bool(shape))]
@@ -131,13 +131,14 @@ def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random, form: Cu
     for index, at in sorted(dims, key=choose):
         size = shapes[index][at]
         blocks = [block for block in BLOCK_SIZES if 2 * block <= size]
-        if size < 2 or (form == "blocks" and not blocks):
+        least = 2 if form == "even" else 1
+        if size <= least or (form == "blocks" and not blocks):
             continue
         if form == "blocks":
             block = source.choice(blocks)
             left = (size - 1) // block * block
         else:
-            left = size - source.randrange(1, max(size // LARGEST_CUT, 1) + 1, 2 if form == "odd" else 1)
+            left = size - source.randrange(least, max(size // LARGEST_CUT, least) + 1, 2)
         alike = [(other, shape) for other, shape in enumerate(shapes) if len(shape) > max(at, 0)]
         yield {(other, dim): left for other, shape in alike for dim, one in enumerate(shape) if one == size}
         yield {(other, at % len(shape)): left for other, shape in alike if shape[at] == size}

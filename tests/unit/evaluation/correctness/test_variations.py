@@ -190,6 +190,14 @@ def test_every_cut_leaves_something_and_takes_an_odd_number(shapes, seed):
             assert (shapes[tensor][dim] - left) % 2 == 1
 
 
+@given(st.lists(st.lists(st.integers(1, 50), max_size=4).map(tuple), max_size=3), st.integers(0, 999))
+def test_even_cuts_leave_something_and_take_an_even_number(shapes, seed):
+    for cut in list_cuts(shapes, random.Random(seed), "even"):
+        for (tensor, dim), left in cut.items():
+            assert 1 <= left < shapes[tensor][dim]
+            assert (shapes[tensor][dim] - left) % 2 == 0
+
+
 @given(st.lists(st.lists(st.integers(1, 500), max_size=4).map(tuple), max_size=3), st.integers(0, 999))
 def test_cuts_in_blocks_leave_whole_ones(shapes, seed):
     for cut in list_cuts(shapes, random.Random(seed), "blocks"):
