@@ -74,16 +74,12 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     changed = scale_large_parts(maker.reference, own, maker.source) if has_given_state(maker.reference) else None
     if changed is not None:
         yield _make_from(maker, after | changed, "given_state")
-    later, far = maker.reference.later, maker.reference.far
-    some = later[:-1] if maker.reference.is_small else later and (maker.source.choice(later),)
-    states = [*some, later[-1]] if later else [_find_new_state(maker) for _ in range(2)]
-    has_states = has_given_state(maker.reference)
-    for given in (*states, *(far.draw_each(maker.source) if far is not None and has_states else ())):
+    has_states, kinds = has_given_state(maker.reference), maker.reference.derived_kinds
+    for given in _list_states(maker):
         yield _make_from(maker, given, "given_state")
-        if has_states:
-            kind = maker.source.choice(maker.reference.derived_kinds or (GIVEN,))
+        if has_states and kinds:
+            kind = maker.source.choice(kinds)
             yield from _make_unusual(maker, given, kind, inputs=kind)
-    kinds = maker.reference.derived_kinds
     for kind in maker.source.sample(kinds, min(UNUSUAL_KINDS, len(kinds))) if has_states else ():
         for calls in (1, MANY_UNUSUAL) if maker.reference.is_small else (1,):
             with suppress(ProblemError):
@@ -92,12 +88,24 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
                 yield from _make_unusual(maker, given, kind, inputs=inputs)
 
 
+def _list_states(maker: CallMaker) -> Iterator[dict[str, Tensor]]:
+    """Yield states after several calls with given inputs, or after many, which exist one at a time."""
+    later, far = maker.reference.later, maker.reference.far
+    if later:
+        yield from later[:-1] if maker.reference.is_small else (maker.source.choice(later),)
+        yield later[-1]
+    else:
+        yield from (_find_new_state(maker) for _ in range(2))
+    if far is not None and has_given_state(maker.reference):
+        yield from far.draw_each(maker.source)
+
+
 def _make_unusual(
-    maker: CallMaker, given: dict[str, Tensor], kind: InputKind, *, inputs: InputKind
+    maker: CallMaker, given: dict[str, Tensor], kind: DerivedKind, *, inputs: InputKind
 ) -> Iterator[Exercise]:
     """Make a call with a state or inputs of another kind than the given ones, if its outputs can be compared."""
     with suppress(ProblemError):
-        if isinstance(kind, DerivedKind) and all(map(has_finite_values, given.values())):
+        if all(map(has_finite_values, given.values())):
             made = _make_from(maker, given, "given_state", kind=inputs)
             calm = select_calm(maker.reference, made.expected, made.seed, kind, inputs=made.inputs, state=given)
             if calm is not None:

@@ -102,10 +102,9 @@ def refine_truth(
     state: Mapping[str, Tensor] | None = None,
     kind: InputKind = GIVEN,
 ) -> Iterator[Truth]:
-    """Yield the truth with more and more allowed, from the last refinement that another comparison needed: what
-    roundings of inputs and weights change, in few draws and then in more; what those of intermediate results do. At
-    last exclude all outputs, if intermediate results exceed the range of float16, in which a legitimate program may
-    compute.
+    """Yield the truth with more and more allowed, from the last refinement that another comparison needed: no output
+    counts if intermediate results exceed the range of float16, in which a legitimate program may compute; else what
+    roundings of inputs and weights change, in few draws and then in more; what those of intermediate results do.
     """
     known = truth.refined
     if known.truth is not None:
@@ -135,7 +134,7 @@ def _list_refinements(
     if reference.traits.has_intermediate and not kind.has_ties:
         refinements.append(lambda truth: _add_spread_within(reference, truth, inputs, state, kind))
     if isinstance(kind, DerivedKind) and reference.format_bits == 16:
-        refinements.append(exclude_beyond_float16)
+        return [exclude_beyond_float16, *refinements]
     return refinements
 
 
