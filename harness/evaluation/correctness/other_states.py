@@ -77,7 +77,7 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
     kept = MOST_KEPT if count_bytes(reference.changing.values()) <= SMALL_BYTES else 0
     if device is None or not _has_room(reference, IN_TURN + CHOSEN + kept + 3):
         return LaterStates()
-    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), ChosenStates(source, kept)
+    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), _ChosenStates(source, kept)
     state = last = (0, reference.changing)
     model = copy.deepcopy(reference.model).to(device)
 
@@ -112,7 +112,7 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
     return LaterStates(moved, far and far.move_to(reference.changing))
 
 
-class ChosenStates:
+class _ChosenStates:
     """Keeps one of the states that calls change in the same way, of so many ways."""
 
     def __init__(self, source: random.Random, most_kept: int) -> None:
@@ -141,12 +141,14 @@ class ChosenStates:
 
 def _describe_change(before: State, after: State) -> tuple[float, ...]:
     """Return which tensors change, and whether small ones grow."""
-    return tuple(
-        (2.0 if after[name].numel() > FEW else float((after[name].double() - one.double()).sum().sign()))
-        if not has_same_bits(one, after[name])
-        else 0.0
-        for name, one in before.items()
-    )
+
+    def describe(one: Tensor, other: Tensor) -> float:
+        if has_same_bits(one, other):
+            return 0.0
+        is_small = one.numel() <= FEW and not one.is_complex()
+        return float((other.double() - one.double()).sum().sign()) if is_small else math.inf
+
+    return tuple(describe(one, after[name]) for name, one in before.items())
 
 
 def _keep_finite(

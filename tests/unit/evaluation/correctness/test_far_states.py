@@ -175,3 +175,8 @@ def test_calls_in_a_row_begin_with_what_unusual_inputs_left():
     unusual = [one for one in rows if one.kind.name != "as_given"]
     assert len(unusual) > 6 and max(float(one.state["count"]) for one in unusual) > 7.0
     assert all(float(one.state["count"]) < 7.0 for one in rows if one.kind.name == "as_given")
+
+
+def test_states_whose_next_call_does_something_rare_are_chosen():
+    update = "self.count.copy_(torch.where(self.count % 40 == 39, self.count - 39, self.count + 1))"
+    assert {int(state["count"]) for state in prepare(update=update).later} >= {39}
