@@ -46,7 +46,7 @@ FLAT_AND_STEEP = (0.25, 1.0, 8.0)  # powers of probabilities
 SCALED = ("symmetric", "positive_definite", "triangular")
 EXTREME_ONE_IN = 4  # changed integers
 NARROW_FORMS, INTEGER_FORMS = 3, 6  # of changed integers, alike for all arguments: few of the range; any
-NUMBER_FORMS, FEW_NUMBERS = 3, 16  # of Python numbers: the first of the range, any, as likely in each power of two
+NUMBER_FORMS, FEW_NUMBERS = 4, 16  # of Python numbers: the first of the range; any; else as likely in each power of two
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
 RELATED = (1, 2, 4, 5)  # variants in which arguments may be copies of each other
@@ -142,9 +142,9 @@ def _change_number(given: float, contract: InputContract, generator: Generator) 
     low, high = (int(given if bound is None else bound) for bound in (contract.low, contract.high))
     count = high - low + 1
     form = draw(NUMBER_FORMS, generator)
-    if form == 0:
-        return type(given)(low + draw(min(count, FEW_NUMBERS), generator))
-    return type(given)(low + (draw(count, generator) if form == 1 else draw_near_end(count, generator)))
+    if form < 2:
+        return type(given)(low + draw(count if form else min(count, FEW_NUMBERS), generator))
+    return type(given)(low + int(count ** draw_share(generator)) - 1)
 
 
 def _limit(value: float, contract: InputContract) -> float:
