@@ -23,7 +23,7 @@ from harness.domain import ProblemError
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import copy_tensors, list_state, read_state, run_reference, write_state
 from harness.evaluation.memory_plan import ROOMY, SMALL_BYTES
-from harness.problems.far_states import FarStates, State, find_far_states
+from harness.problems.far_states import FEW, FarStates, State, find_far_states
 from harness.problems.inputs.kind import GIVEN
 from harness.problems.inputs.tensors import exchange_few, split_parts, without_repeats
 from harness.problems.loading import LoadedProblem
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
 IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
-FEW, MOST_KEPT = 8, 8  # one in so many calls is rare, elements of a small state; kept states
+MOST_KEPT, SMALL_STATE = 8, 8  # states that are kept for what the next call changes; elements whose growth counts
 LATER_S, LONGEST_S = 0.5, 8.0  # for all calls; for those one after the other
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 MOST_BYTES = 512 << 20  # of inputs and weights: larger problems are not run on the CPU
@@ -122,7 +122,7 @@ class _ChosenStates:
         self._any: list[tuple[int, State]] = []
 
     def offer(self, calls: int, state: State, after: State) -> None:
-        changes = _describe_change(state, after)
+        changes = _describe_change(state, after) if self._most_kept else ()
         self._counts[changes] += 1
         may_keep = changes in self._kept or len(self._kept) < self._most_kept
         if may_keep and self._source.randrange(self._counts[changes]) == 0:
@@ -145,7 +145,7 @@ def _describe_change(before: State, after: State) -> tuple[float, ...]:
     def describe(one: Tensor, other: Tensor) -> float:
         if has_same_bits(one, other):
             return 0.0
-        is_small = one.numel() <= FEW and not one.is_complex()
+        is_small = one.numel() <= SMALL_STATE and not one.is_complex()
         return float((other.double() - one.double()).sum().sign()) if is_small else math.inf
 
     return tuple(describe(one, after[name]) for name, one in before.items())
@@ -392,7 +392,7 @@ def _call(reference: Reference, given: dict[str, Tensor], step: str, source: ran
     """Return the state that a call leaves, or one between that and `given`."""
     seed = source.getrandbits(62)
     after = _find_usable(reference, given, seed, step) if step != GIVEN.name else None
-    after = after or _find_after(reference, given, seed, GIVEN.name)
+    after = after or find_after(reference, given, seed, GIVEN.name)
     share = source.choice((1.0, source.random()))  # floating numbers that count calls are whole only at an end
     return {
         name: before.lerp(after[name], share) if before.dtype in MIXABLE else after[name]
@@ -400,16 +400,16 @@ def _call(reference: Reference, given: dict[str, Tensor], step: str, source: ran
     }
 
 
-def _find_after(reference: Reference, given: dict[str, Tensor], seed: int, step: str) -> dict[str, Tensor]:
-    """Raises ProblemError."""
-    outputs = reference.outputs_of(reference.make_device_inputs(seed, step), given)
+def find_after(reference: Reference, given: dict[str, Tensor], seed: int, step: str) -> dict[str, Tensor]:
+    """Return the state after a call. Raises ProblemError."""
+    outputs = reference.outputs_of(reference.make_inputs(seed, step), given)
     return dict(zip(given, outputs.tensors[len(outputs.tensors) - len(given) :], strict=True))
 
 
 def _find_usable(reference: Reference, given: dict[str, Tensor], seed: int, step: str) -> dict[str, Tensor] | None:
     """Return the state after a call with another kind of inputs; None if that or the next call fails."""
     with suppress(ProblemError):
-        after = _find_after(reference, given, seed, step)
+        after = find_after(reference, given, seed, step)
         is_finite = all(map(has_finite_values, after.values()))
         return after if is_finite and _is_usable(reference, after, seed) else None
     return None

@@ -19,6 +19,7 @@ from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.other_states import (
     VARIED,
     Changes,
+    find_after,
     has_finite_values,
     has_given_state,
     scale_large_parts,
@@ -83,7 +84,7 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     for kind in maker.source.sample(kinds, min(UNUSUAL_KINDS, len(kinds))) if has_states else ():
         for calls in (1, MANY_UNUSUAL) if maker.reference.is_small else (1,):
             with suppress(ProblemError):
-                given = _find_unusual_state(maker, kind, calls)
+                given = _find_state_after(maker, kind, calls)
                 inputs = kind if calls > 1 else maker.source.choice((GIVEN, kind))
                 yield from _make_unusual(maker, given, kind, inputs=inputs)
 
@@ -95,7 +96,7 @@ def _list_states(maker: CallMaker) -> Iterator[dict[str, Tensor]]:
         yield from later[:-1] if maker.reference.is_small else (maker.source.choice(later),)
         yield later[-1]
     else:
-        yield from (_find_new_state(maker) for _ in range(2))
+        yield from (_find_state_after(maker, GIVEN) for _ in range(2))
     if far is not None and has_given_state(maker.reference):
         yield from far.draw_each(maker.source)
 
@@ -112,17 +113,11 @@ def _make_unusual(
                 yield replace(made, kind=kind.take_variant(made.seed), expected=calm)
 
 
-def _find_unusual_state(maker: CallMaker, kind: InputKind, calls: int) -> dict[str, Tensor]:
-    state = _find_new_state(maker, kind)
-    for _ in range(calls - 1):
-        state = _find_new_state(maker, kind, state)
+def _find_state_after(maker: CallMaker, kind: InputKind, calls: int = 1) -> dict[str, Tensor]:
+    state = maker.reference.changing
+    for _ in range(calls):
+        state = find_after(maker.reference, state, next(maker.seeds), kind.name)
     return state
-
-
-def _find_new_state(
-    maker: CallMaker, kind: InputKind = GIVEN, state: dict[str, Tensor] | None = None
-) -> dict[str, Tensor]:
-    return maker.reference.truth_of(maker.reference.make_inputs(next(maker.seeds), kind.name), state).state_after
 
 
 def _make_from(

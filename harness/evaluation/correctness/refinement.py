@@ -130,11 +130,12 @@ def _list_refinements(
         return replace(truth, leaves=tuple(replace(leaf, is_calm=False) for leaf in truth.leaves))
 
     draws = (MOVES, FURTHER_MOVES) if reference.format_bits == 32 else (MOVES,)
-    refinements: list[Callable[[Truth], Truth]] = [partial(allow_moves, moves) for moves in draws]
+    refinements: list[Callable[[Truth], Truth]] = []
+    if isinstance(kind, DerivedKind) and reference.format_bits == 16:
+        refinements.append(exclude_beyond_float16)
+    refinements += [partial(allow_moves, moves) for moves in draws]
     if reference.traits.has_intermediate and not kind.has_ties:
         refinements.append(lambda truth: _add_spread_within(reference, truth, inputs, state, kind))
-    if isinstance(kind, DerivedKind) and reference.format_bits == 16:
-        return [exclude_beyond_float16, *refinements]
     return refinements
 
 

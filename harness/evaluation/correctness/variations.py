@@ -139,9 +139,9 @@ def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random, form: Cu
             left = (size - 1) // block * block
         else:
             left = size - source.randrange(least, max(size // LARGEST_CUT, least) + 1, 2)
-        alike = [(other, shape) for other, shape in enumerate(shapes) if len(shape) > max(at, 0)]
-        yield {(other, dim): left for other, shape in alike for dim, one in enumerate(shape) if one == size}
-        yield {(other, at % len(shape)): left for other, shape in alike if shape[at] == size}
+        yield {(other, dim): left for other, shape in enumerate(shapes) for dim, one in enumerate(shape) if one == size}
+        places = [(other, at % len(shape)) for other, shape in enumerate(shapes) if len(shape) > max(at, 0)]
+        yield {(other, dim): left for other, dim in places if shapes[other][dim] == size}
         yield {(index, at % len(shapes[index])): left}
 
 

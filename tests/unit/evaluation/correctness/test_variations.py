@@ -164,6 +164,11 @@ def test_any_dimension_but_the_last_one_is_cut():
     assert all(one[1] == (one[0][1], 1) for one in shapes)
 
 
+def test_a_size_is_cut_in_tensors_of_fewer_dimensions_too():
+    cuts = [next(list_cuts([(1, 9, 3), (9,)], random.Random(seed))) for seed in range(9)]
+    assert {frozenset(cut) for cut in cuts} == {frozenset([(0, 1), (1, 0)])}
+
+
 def test_the_cut_is_secret():
     shapes = {find_shapes("inputs[0] * 2", "[torch.randn(40, 30)]", seed)[0][0] for seed in range(8)}
     assert len(shapes) > 1
