@@ -1,10 +1,9 @@
 """The steps of the method: each takes a case and returns its findings and facts."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 
 from harness.domain import (
     EAGER,
@@ -130,7 +129,9 @@ NOTHING = StepResult()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateTask:
-    """One attempt. `ahead` holds extensions that were built before. `rival` is the search's best earlier program."""
+    """One attempt. `ahead` holds extensions that were built before. `rival` is the search's best earlier program.
+    `compiled_again` maps what its workers said of kernels to the code, which several cases may share.
+    """
 
     record: EvaluationRecord
     problem: Problem
@@ -140,6 +141,7 @@ class CandidateTask:
     run: CaseRun = WHOLE
     rival: Rival | None = None
     baselines: tuple[TimedBaseline, ...] = EAGER
+    compiled_again: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -259,8 +261,11 @@ class CaseContext:
             source=self.task.candidate.source,
             libraries=self.task.libraries if self.is_replayed else (),
             kernels=self.task.kernels,
-            compile_again=partial(compile_again, self.tools.workers.ahead.forkserver) if self.is_replayed else None,
+            compile_again=self._compile_again if self.is_replayed else None,
         )
+
+    def _compile_again(self, descriptions: Sequence[str]) -> list[bytes]:
+        return compile_again(self.tools.workers.ahead.forkserver, self.task.compiled_again, descriptions)
 
     def quiet(self) -> AbstractContextManager[None]:
         return nullcontext() if self.keeps_worker else self.tools.quiet()

@@ -179,10 +179,14 @@ def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collec
 
 
 def watch_operators(reference: Reference, inputs: Sequence[Any]) -> OperatorUse:
+    """Watch the first such call only."""
+    if reference.operators:
+        return reference.operators[0]
     watch, problem = OperatorCalls(), reference.loaded.problem
     with torch.no_grad(), watch, limit_reference(f"{problem.suite}/{problem.name}.py", "forward"):
         reference.model(*copy_tensors(inputs, reference.computes_on))
     write_state(reference.model, reference.changing)
+    reference.operators.append(watch.use)
     return watch.use
 
 

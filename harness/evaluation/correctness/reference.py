@@ -82,7 +82,7 @@ from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind
 from harness.problems.inputs.kinds import MIXED, find_kind, list_declared, list_derived
 from harness.problems.inputs.traits import InputTraits
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import Terms
+from harness.problems.operators import OperatorUse, Terms
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.devices import Device
@@ -150,6 +150,7 @@ class Reference:
     dynamic: tuple[str, ...] = ()  # of `changing`: dynamic weights, and what depends on the seed
     baselines: dict[str, KeptBaseline | NotReplayable] = field(default_factory=dict)
     truths: KeptTruths = field(default_factory=KeptTruths)
+    operators: list[OperatorUse] = field(default_factory=list)  # once a call was watched
     graphs: CallGraphs | None = None
 
     def close(self) -> None:

@@ -131,7 +131,7 @@ def test_a_recording_describes_the_kernels_that_it_launches(compiled, described)
 
 @pytest.mark.slow
 def test_texts_of_a_program_give_its_code_byte_for_byte(bench, described):
-    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver))
+    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver, {}))
     kernels = {key: RecordedFunction(name, "", code, said) for key, (name, code, said) in described.items()}
     found = program.compare(list(kernels.values()))
     assert {key: found.get(kernel.image) for key, kernel in kernels.items()} == {
@@ -145,12 +145,15 @@ def test_texts_of_a_program_give_its_code_byte_for_byte(bench, described):
 
 @pytest.mark.slow
 def test_a_description_of_another_kernel_gives_other_code(bench, described):
-    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver))
+    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver, {}))
     (name, code, said), (_, twice, _) = described["add"], described["twice"]
     altered = json.dumps(json.loads(said) | {"options": {"num_warps": 8}})
     assert program.compare([RecordedFunction(name, "", twice, said)]) == {twice: "said"}
     assert program.compare([RecordedFunction(name, "", code, altered)]) == {code: "said"}
-    assert compile_again(bench.forkserver, [altered, "{", said])[1:] == [b"", code]
+    known = {"known": b"code"}
+    assert compile_again(bench.forkserver, known, ["known", altered, "{", said])[2:] == [b"", code]
+    assert list(known) == ["known", altered, "{", said]
+    assert known["known"] == b"code"
 
 
 HEAD = "def kernel(x, n: tl.constexpr = 1):\n"
