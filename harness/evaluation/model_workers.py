@@ -286,7 +286,13 @@ def _describe_choice(written: dict[str, Any]) -> str:
     return f"for {tuple(written['key'])}: {chosen}, of {len(timings)} configurations"
 
 
-_ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
+# Changes of environment variables, but for those with names that compilers in Python do not read.
+_READ_BY_COMPILERS = (
+    r"(?!TORCH_CUDA_ARCH_LIST|TORCH_EXTENSIONS_DIR)(TORCH|TRITON|LLVM|MLIR|PTXAS|NVPTX|DISABLE|ENABLE|USE)"
+)
+_ENVIRONMENT = re.compile(
+    rf"""\bputenv\b|(?<!\bin os\.)\benviron\b(?!\.get\b|(\[|\.setdefault\()\s*["'](?!{_READ_BY_COMPILERS})\w)"""
+)
 ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 1
 READ_COMPILED_S = 10.0
 FASTEST = 20.0  # times shorter than the reference's call may the candidate's work be, for which replayers are started
@@ -313,7 +319,7 @@ class ModelWorkers:
 
     def begin(self, candidate: Candidate | None, compiled: dict[str, str]) -> None:
         """Call before each evaluation, with files that were `compiled` ahead. Compilers read the environment when they
-        are imported, so none is preloaded for a program that changes it; the emulated ones do not.
+        are imported, so none is preloaded for a program that may change what they read; the emulated ones do not.
         """
         source = "" if candidate is None else candidate.source
         self._compiled = {} if candidate is None else {candidate.digest: compiled}
@@ -321,7 +327,7 @@ class ModelWorkers:
             self._preloads = False
             self.ahead.preload(_list_preloads(source, EMULATION_PRELOADS))
             return
-        self._preloads = _ENVIRONMENT.search(source) is None or not _list_preloads(source)
+        self._preloads = not (may_change_compilers(source) and _list_preloads(source))
         if not self._preloads:
             self.ahead.forget_preloaded()
 
@@ -418,6 +424,11 @@ class ModelWorkers:
             nullcontext() if trusted else charge.attributing_failures(),
         ):
             yield session
+
+
+def may_change_compilers(source: str) -> bool:
+    """Return whether a program may set environment variables that compilers in Python read when they are imported."""
+    return _ENVIRONMENT.search(source) is not None
 
 
 def _list_preloads(source: str, preloads: Mapping[str, tuple[str, ...]] = PRELOADS) -> tuple[str, ...]:

@@ -265,7 +265,8 @@ class CaseContext:
         )
 
     def _compile_again(self, descriptions: Sequence[str]) -> list[bytes]:
-        return compile_again(self.tools.workers.ahead.forkserver, self.task.compiled_again, descriptions)
+        forkserver, cores = self.tools.workers.ahead.forkserver, self.reference.device.evaluator_cores
+        return compile_again(forkserver, cores, self.task.compiled_again, descriptions)
 
     def quiet(self) -> AbstractContextManager[None]:
         return nullcontext() if self.keeps_worker else self.tools.quiet()

@@ -329,6 +329,7 @@ class Worker:
         return {"files": compiled_files.read(self._scratch / COMPILED)}
 
     def do_compile_again(self, message: dict[str, Any]) -> dict[str, Any]:
+        os.sched_setaffinity(0, message["cores"])
         compiled_files.place(self._scratch / COMPILED, {})
         from harness.worker.triton_rebuild import compile_again  # imports Triton
 

@@ -9,6 +9,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -76,6 +77,7 @@ ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
 
 Record = Callable[[], AbstractContextManager[Recording]]
 Keep = Callable[[], AbstractContextManager[KeptBaseline]]
+ListOwned = Callable[[], Sequence[OwnedFunction] | None]
 
 
 class ReplayTimer:
@@ -121,11 +123,11 @@ class ReplayTimer:
             try:
                 candidate = stack.enter_context(record_candidate())
                 self._ahead.finish()  # nothing else starts or ends while the clock runs
-                functions = self._find_owners(baseline, candidate)
+                list_owned = self._begin_finding_owners(stack, baseline, candidate)
                 if candidate.reads_back:
-                    self._examine_recorded_call(stack, candidate, functions)
+                    self._examine_recorded_call(stack, candidate, list_owned())
                     raise NotReplayable(READS_BACK)
-                rounds, conditions = self._measure_rounds(stack, baseline, candidate, functions)
+                rounds, conditions = self._measure_rounds(stack, baseline, candidate, list_owned)
                 memory_bytes = baseline.recording.own_bytes, candidate.own_bytes
             except NotReplayable as reason:
                 self._ahead.finish()
@@ -160,7 +162,7 @@ class ReplayTimer:
         stack: ExitStack,
         baseline: KeptBaseline,
         candidate: Recording,
-        functions: Sequence[OwnedFunction] | None,
+        list_owned: ListOwned,
     ) -> tuple[list[ReplayTimes], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         rounds: list[ReplayTimes] = []
@@ -179,7 +181,7 @@ class ReplayTimer:
             self._require_known_time(sides[1], rounds[0].given)
         if self._measures_energy:
             self._energy_mj = self._measure_energy(sides, rounds[0])
-        if functions is not None:
+        if (functions := list_owned()) is not None:
 
             def is_changed(seed: int, run: Run) -> bool:
                 theirs, kind = self._replays.replay_alone(sides[0], seed)[1], self._reference.find_timed_kind(seed)
@@ -196,14 +198,21 @@ class ReplayTimer:
             self._ahead.end_replayer(baseline.replayers.popleft())
         return rounds, sampler.conclude()
 
-    def _find_owners(self, baseline: KeptBaseline, candidate: Recording) -> list[OwnedFunction] | None:
-        """Return None if time is not attributed. Raises NotReplayable."""
+    def _begin_finding_owners(self, stack: ExitStack, baseline: KeptBaseline, candidate: Recording) -> ListOwned:
+        """Return a function that waits for the result: compiling kernels again takes about a second, on cores that are
+        not the replayers'. It returns None if time is not attributed. Raises NotReplayable.
+        """
         candidate.end_worker()
         functions = candidate.list_functions()
         if may_launch_kernels(functions, self._libraries):
             raise NotReplayable("its kernels may launch others from the device, which a replay does not await")
-        custom = self._custom and replace(self._custom, theirs=baseline.functions)
-        return None if custom is None else find_owners(functions, custom)
+        if self._custom is None:
+            return lambda: None
+        pool = stack.enter_context(ThreadPoolExecutor(1, "owners"))
+        found = pool.submit(find_owners, functions, replace(self._custom, theirs=baseline.functions))
+        if not self._device.evaluator_cores.isdisjoint(self._device.replayer_cores):
+            wait([found])
+        return found.result
 
     def _examine_recorded_call(
         self, stack: ExitStack, candidate: Recording, functions: Sequence[OwnedFunction] | None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from base64 import b64decode
@@ -15,6 +16,7 @@ from harness.sandbox.kernel_compiler import compile_again
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
+CORES = os.sched_getaffinity(0)
 PROGRAM = '''
 import importlib.util
 from pathlib import Path
@@ -131,7 +133,7 @@ def test_a_recording_describes_the_kernels_that_it_launches(compiled, described)
 
 @pytest.mark.slow
 def test_texts_of_a_program_give_its_code_byte_for_byte(bench, described):
-    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver, {}))
+    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver, CORES, {}))
     kernels = {key: RecordedFunction(name, "", code, said) for key, (name, code, said) in described.items()}
     found = program.compare(list(kernels.values()))
     assert {key: found.get(kernel.image) for key, kernel in kernels.items()} == {
@@ -145,13 +147,13 @@ def test_texts_of_a_program_give_its_code_byte_for_byte(bench, described):
 
 @pytest.mark.slow
 def test_a_description_of_another_kernel_gives_other_code(bench, described):
-    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver, {}))
+    program = ProgramKernels(PROGRAM, partial(compile_again, bench.forkserver, CORES, {}))
     (name, code, said), (_, twice, _) = described["add"], described["twice"]
     altered = json.dumps(json.loads(said) | {"options": {"num_warps": 8}})
     assert program.compare([RecordedFunction(name, "", twice, said)]) == {twice: "said"}
     assert program.compare([RecordedFunction(name, "", code, altered)]) == {code: "said"}
     known = {"known": b"code"}
-    assert compile_again(bench.forkserver, known, ["known", altered, "{", said])[2:] == [b"", code]
+    assert compile_again(bench.forkserver, CORES, known, ["known", altered, "{", said])[2:] == [b"", code]
     assert list(known) == ["known", altered, "{", said]
     assert known["known"] == b"code"
 
