@@ -4,6 +4,8 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
 TIMEOUT_S = 30.0
 MOST_KIB, MOST_BYTES = 4 << 20, 64 << 20  # of memory, and of the output: a short name may demangle to gigabytes
@@ -13,6 +15,11 @@ _MANGLED = re.compile(r"_Z[\w.$]+")
 
 def list_functions(library: str) -> frozenset[str]:
     """Names have the form of `plain_signature`. Empty without `nm`."""
+    return _list_functions(library, Path(library).stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=100)
+def _list_functions(library: str, _changed_ns: int) -> frozenset[str]:
     found = _run_limited("nm", "--demangle", "--defined-only", library)
     fields = (line.split(maxsplit=2) for line in found.splitlines())
     return frozenset(plain_signature(parts[2]) for parts in fields if len(parts) == 3 and parts[1] in "tTwW")

@@ -36,8 +36,9 @@ from harness.tensors.values import HOST, count_bytes, has_same_bits, list_tensor
 if TYPE_CHECKING:
     from harness.evaluation.correctness.reference import Reference
 
-# Of calls before each state: one after the other, for what calls do in turn; some of all that follow; and most.
-IN_TURN, CHOSEN, MOST_CALLS = 3, 3, 128
+# Of calls before each state: one after the other, for what calls do in turn; some of all that follow, which are more
+# where states are small; and most.
+IN_TURN, CHOSEN, MOST_CHOSEN, MOST_CALLS = 3, 3, 12, 128
 MOST_KEPT, SMALL_STATE = 8, 8  # states that are kept for what the next call changes; elements whose growth counts
 LATER_S, LONGEST_S = 0.5, 8.0  # for all calls; for those one after the other
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
@@ -74,10 +75,10 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
     """
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
-    kept = MOST_KEPT if count_bytes(reference.changing.values()) <= SMALL_BYTES else 0
-    if device is None or not _has_room(reference, IN_TURN + CHOSEN + kept + 3):
+    kept, most = (MOST_KEPT, MOST_CHOSEN) if count_bytes(reference.changing.values()) <= SMALL_BYTES else (0, CHOSEN)
+    if device is None or not _has_room(reference, IN_TURN + most + kept + 3):
         return LaterStates()
-    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), _ChosenStates(source, kept)
+    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), _ChosenStates(source, kept, most)
     state = last = (0, reference.changing)
     model = copy.deepcopy(reference.model).to(device)
 
@@ -113,10 +114,10 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
 
 
 class _ChosenStates:
-    """Keeps one of the states that calls change in the same way, of so many ways."""
+    """Keeps one of the states that calls change in the same way, of `most_kept` ways."""
 
-    def __init__(self, source: random.Random, most_kept: int) -> None:
-        self._source, self._most_kept = source, most_kept
+    def __init__(self, source: random.Random, most_kept: int, most: int) -> None:
+        self._source, self._most_kept, self._most = source, most_kept, most
         self._kept: dict[tuple[float, ...], tuple[int, State]] = {}  # by the changes, with the number of calls before
         self._counts = Counter[tuple[float, ...]]()
         self._any: list[tuple[int, State]] = []
@@ -127,15 +128,15 @@ class _ChosenStates:
         may_keep = changes in self._kept or len(self._kept) < self._most_kept
         if may_keep and self._source.randrange(self._counts[changes]) == 0:
             self._kept[changes] = calls, state
-        slot = len(self._any) if len(self._any) < CHOSEN else self._source.randrange(self._counts.total())
-        self._any[slot : slot + 1] = [(calls, state)] * (slot < CHOSEN)
+        slot = len(self._any) if len(self._any) < self._most else self._source.randrange(self._counts.total())
+        self._any[slot : slot + 1] = [(calls, state)] * (slot < self._most)
 
     def choose(self) -> list[tuple[int, State]]:
         """Return the rarest, and any others, in the order of their calls."""
         rare = [changes for changes in self._kept if FEW * self._counts[changes] <= self._counts.total()]
         found = [self._kept[changes] for changes in sorted(rare, key=self._counts.__getitem__)[:CHOSEN]]
         known = {calls for calls, _ in found}
-        found += [one for one in self._any if one[0] not in known][: CHOSEN - len(found)]
+        found += [one for one in self._any if one[0] not in known][: self._most - len(found)]
         return sorted(found, key=itemgetter(0))
 
 

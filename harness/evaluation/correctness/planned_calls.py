@@ -37,7 +37,8 @@ from harness.problems.inputs.traits import exchange_part, exchange_slices, list_
 ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
 ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
 REORDERED_DIMS = 2  # in which slices change places, one after the other
-UNUSUAL_KINDS, MANY_UNUSUAL = 2, 16  # kinds of inputs before unusual states; calls before one of a small problem
+UNUSUAL_KINDS, MOST_UNUSUAL = 2, 6  # kinds of inputs before unusual states; the same of small problems
+UNUSUAL_CALLS = (1, 16, 16)  # with the same inputs, before each of these states of a small problem
 CUTS: tuple[CutForm, ...] = ("odd", "blocks", "even", "even")
 FEW_CUTS = 2  # where calls take longer
 WEIGHTS_IN_A_ROW: tuple[tuple[Changes, ...], ...] = ((), ("parts",), ("parts", "one"))
@@ -81,8 +82,9 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
         if has_states and kinds:
             kind = maker.source.choice(kinds)
             yield from _make_unusual(maker, given, kind, inputs=kind)
-    for kind in maker.source.sample(kinds, min(UNUSUAL_KINDS, len(kinds))) if has_states else ():
-        for calls in (1, MANY_UNUSUAL) if maker.reference.is_small else (1,):
+    most = MOST_UNUSUAL if maker.reference.is_small else UNUSUAL_KINDS
+    for kind in maker.source.sample(kinds, min(most, len(kinds))) if has_states else ():
+        for calls in UNUSUAL_CALLS if maker.reference.is_small else UNUSUAL_CALLS[:1]:
             with suppress(ProblemError):
                 given = _find_state_after(maker, kind, calls)
                 inputs = kind if calls > 1 else maker.source.choice((GIVEN, kind))
@@ -114,9 +116,9 @@ def _make_unusual(
 
 
 def _find_state_after(maker: CallMaker, kind: InputKind, calls: int = 1) -> dict[str, Tensor]:
-    state = maker.reference.changing
+    state, seed = maker.reference.changing, next(maker.seeds)
     for _ in range(calls):
-        state = find_after(maker.reference, state, next(maker.seeds), kind.name)
+        state = find_after(maker.reference, state, seed, kind.name)
     return state
 
 
