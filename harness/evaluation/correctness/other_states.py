@@ -123,7 +123,7 @@ class _ChosenStates:
         self._any: list[tuple[int, State]] = []
 
     def offer(self, calls: int, state: State, after: State) -> None:
-        changes = _describe_change(state, after) if self._most_kept else ()
+        changes = describe_change(state, after) if self._most_kept else ()
         self._counts[changes] += 1
         may_keep = changes in self._kept or len(self._kept) < self._most_kept
         if may_keep and self._source.randrange(self._counts[changes]) == 0:
@@ -140,7 +140,7 @@ class _ChosenStates:
         return sorted(found, key=itemgetter(0))
 
 
-def _describe_change(before: State, after: State) -> tuple[float, ...]:
+def describe_change(before: State, after: State) -> tuple[float, ...]:
     """Return which tensors change, and whether small ones grow."""
 
     def describe(one: Tensor, other: Tensor) -> float:

@@ -5,6 +5,7 @@ little.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from harness.evaluation.correctness.input_plan import RERUNS, plan_kinds
 from harness.evaluation.correctness.other_states import (
     VARIED,
     Changes,
+    describe_change,
     find_after,
     has_finite_values,
     has_given_state,
@@ -37,8 +39,9 @@ from harness.problems.inputs.traits import exchange_part, exchange_slices, list_
 ALTERED_CALLS, FEW_ALTERED, REORDERED_CALLS = 6, 2, 2
 ALTERED_BYTES, ALTERED_CALL_S = 1 << 30, 0.5
 REORDERED_DIMS = 2  # in which slices change places, one after the other
-UNUSUAL_KINDS, MOST_UNUSUAL = 2, 6  # kinds of inputs before unusual states; the same of small problems
-UNUSUAL_CALLS = (1, 16, 16)  # with the same inputs, before each of these states of a small problem
+UNUSUAL_INPUTS = 2  # that lead to unusual states
+UNUSUAL_CALLS = (1, 16)  # in a row with the same inputs, the second of small problems
+MOST_UNUSUAL, UNUSUAL_TRIED, QUICK_S = 8, 8, 0.0025  # where calls are so quick: inputs, chosen among some of each kind
 CUTS: tuple[CutForm, ...] = ("odd", "blocks", "even", "even")
 FEW_CUTS = 2  # where calls take longer
 WEIGHTS_IN_A_ROW: tuple[tuple[Changes, ...], ...] = ((), ("parts",), ("parts", "one"))
@@ -76,19 +79,40 @@ def _make_row(maker: CallMaker) -> Iterator[Exercise]:
     changed = scale_large_parts(maker.reference, own, maker.source) if has_given_state(maker.reference) else None
     if changed is not None:
         yield _make_from(maker, after | changed, "given_state")
-    has_states, kinds = has_given_state(maker.reference), maker.reference.derived_kinds
+    unusual = _list_unusual(maker) if has_given_state(maker.reference) else []
     for given in _list_states(maker):
         yield _make_from(maker, given, "given_state")
-        if has_states and kinds:
-            kind = maker.source.choice(kinds)
-            yield from _make_unusual(maker, given, kind, inputs=kind)
-    most = MOST_UNUSUAL if maker.reference.is_small else UNUSUAL_KINDS
-    for kind in maker.source.sample(kinds, min(most, len(kinds))) if has_states else ():
+        if unusual:
+            at = maker.source.randrange(maker.source.randrange(len(unusual)) + 1)  # more often one of the first
+            yield from _make_unusual(maker, given, *unusual[at])
+    for kind, seed in unusual[: MOST_UNUSUAL if _is_quick(maker.reference) else UNUSUAL_INPUTS]:
         for calls in UNUSUAL_CALLS if maker.reference.is_small else UNUSUAL_CALLS[:1]:
             with suppress(ProblemError):
-                given = _find_state_after(maker, kind, calls)
-                inputs = kind if calls > 1 else maker.source.choice((GIVEN, kind))
-                yield from _make_unusual(maker, given, kind, inputs=inputs)
+                given = _find_state_after(maker, kind, seed, calls)
+                is_given = calls == 1 and maker.source.random() < 0.5
+                yield from _make_unusual(maker, given, kind, next(maker.seeds), is_given=is_given)
+
+
+def _is_quick(reference: Reference) -> bool:
+    return reference.is_small and reference.call_s <= QUICK_S
+
+
+def _list_unusual(maker: CallMaker) -> list[tuple[DerivedKind, int]]:
+    """Return kinds and seeds of inputs; where calls are quick, first one for each way in which they change the state,
+    and the rarest way first.
+    """
+    kinds, reference = maker.reference.derived_kinds, maker.reference
+    tried = [(kind, next(maker.seeds)) for _ in range(UNUSUAL_TRIED) for kind in maker.source.sample(kinds, len(kinds))]
+    if not _is_quick(reference):
+        return tried
+    ways = dict[tuple[DerivedKind, int], tuple[float, ...]]()
+    for kind, seed in tried:
+        with suppress(ProblemError):
+            after = find_after(reference, reference.changing, seed, kind.name)
+            ways[kind, seed] = describe_change(reference.changing, after)
+    of_each = {way: one for one, way in ways.items()}
+    first = [of_each[way] for way, _ in reversed(Counter(ways.values()).most_common())]
+    return [*first, *(one for one in ways if one not in first)][:MOST_UNUSUAL]
 
 
 def _list_states(maker: CallMaker) -> Iterator[dict[str, Tensor]]:
@@ -98,34 +122,40 @@ def _list_states(maker: CallMaker) -> Iterator[dict[str, Tensor]]:
         yield from later[:-1] if maker.reference.is_small else (maker.source.choice(later),)
         yield later[-1]
     else:
-        yield from (_find_state_after(maker, GIVEN) for _ in range(2))
+        yield from (_find_state_after(maker, GIVEN, next(maker.seeds)) for _ in range(2))
     if far is not None and has_given_state(maker.reference):
         yield from far.draw_each(maker.source)
 
 
 def _make_unusual(
-    maker: CallMaker, given: dict[str, Tensor], kind: DerivedKind, *, inputs: InputKind
+    maker: CallMaker, given: dict[str, Tensor], kind: DerivedKind, seed: int, *, is_given: bool = False
 ) -> Iterator[Exercise]:
-    """Make a call with a state or inputs of another kind than the given ones, if its outputs can be compared."""
+    """Make a call with inputs of the kind, or given ones for a state that such left, if outputs can be compared."""
     with suppress(ProblemError):
         if all(map(has_finite_values, given.values())):
-            made = _make_from(maker, given, "given_state", kind=inputs)
+            made = _make_from(maker, given, "given_state", kind=GIVEN if is_given else kind, seed=seed)
             calm = select_calm(maker.reference, made.expected, made.seed, kind, inputs=made.inputs, state=given)
             if calm is not None:
                 yield replace(made, kind=kind.take_variant(made.seed), expected=calm)
 
 
-def _find_state_after(maker: CallMaker, kind: InputKind, calls: int = 1) -> dict[str, Tensor]:
-    state, seed = maker.reference.changing, next(maker.seeds)
+def _find_state_after(maker: CallMaker, kind: InputKind, seed: int, calls: int = 1) -> dict[str, Tensor]:
+    state = maker.reference.changing
     for _ in range(calls):
         state = find_after(maker.reference, state, seed, kind.name)
     return state
 
 
 def _make_from(
-    maker: CallMaker, given: dict[str, Tensor], label: str, *, continues: bool = False, kind: InputKind = GIVEN
+    maker: CallMaker,
+    given: dict[str, Tensor],
+    label: str,
+    *,
+    continues: bool = False,
+    kind: InputKind = GIVEN,
+    seed: int | None = None,
 ) -> Exercise:
-    reference, seed = maker.reference, next(maker.seeds)
+    reference, seed = maker.reference, next(maker.seeds) if seed is None else seed
     inputs = reference.make_inputs(seed, kind.name)
     expected = Expected(partial(reference.truth_of, inputs, given))
     state = None if continues else reference.keep(given)
