@@ -126,6 +126,7 @@ ORDERING = {
     "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",
     "unique_dim", "_unique2", "multinomial", "bernoulli", "poisson", "binomial",
 }  # fmt: skip
+COMPARISONS = {"gt", "ge", "lt", "le"}
 IN_A_SORTED_ROW = {"searchsorted", "bucketize"}  # undefined for others
 DROPOUT = "bernoulli_.float"  # an overload
 # Words of names: hardware may approximate these; of others a program may lose digits beside 1.

@@ -82,6 +82,7 @@ def learn_traits(
         draws_integers=draws.integers,
         fewest_drawn=draws.fewest,
         returns_floats=any(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs),
+        returns_others=any(not (tensor.is_floating_point() or tensor.is_complex()) for tensor in outputs),
         returns_16_bits=any(tensor.is_floating_point() and tensor.element_size() == 2 for tensor in outputs),
         has_state=bool(changing) or any(map(_is_floating, model.state_dict().values())),
         weights=tuple(one.detach() for one in model.parameters() if one.dim() == 2 and one.is_floating_point()),

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from harness.evaluation.correctness.reference import Reference
 
 # Of calls before each state: one after the other, for what calls do in turn; some of all that follow, which are more
-# where states are small; and most.
-IN_TURN, CHOSEN, MOST_CHOSEN, MOST_CALLS = 3, 3, 12, 128
+# where states are small, and of all that come late; and most.
+IN_TURN, CHOSEN, MOST_CHOSEN, MOST_CALLS = 3, 3, 12, 1024
+EARLY = (43, 85, 127, 128)  # calls, from the states after which those after many more are extrapolated; others are late
 MOST_KEPT, SMALL_STATE = 8, 8  # states that are kept for what the next call changes; elements whose growth counts
 LATER_S, LONGEST_S = 0.5, 8.0  # for all calls; for those one after the other
 LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
@@ -76,9 +77,10 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
     inputs = reference.make_inputs(source.getrandbits(62))
     device = _choose_device(reference, inputs)
     kept, most = (MOST_KEPT, MOST_CHOSEN) if count_bytes(reference.changing.values()) <= SMALL_BYTES else (0, CHOSEN)
-    if device is None or not _has_room(reference, IN_TURN + most + kept + 3):
+    if device is None or not _has_room(reference, IN_TURN + most + len(EARLY) + 2 * kept + CHOSEN + 3):
         return LaterStates()
-    began_s, in_turn, chosen = time.monotonic(), list[tuple[int, State]](), _ChosenStates(source, kept, most)
+    began_s, chosen, late = time.monotonic(), _ChosenStates(source, kept, most), _ChosenStates(source, kept, CHOSEN)
+    in_turn, early = list[tuple[int, State]](), list[tuple[int, State]]()
     state = last = (0, reference.changing)
     model = copy.deepcopy(reference.model).to(device)
 
@@ -101,14 +103,16 @@ def make_later_states(reference: Reference, source: random.Random) -> LaterState
         if 1 < made <= IN_TURN + 1:
             in_turn.append(last)
         elif made > IN_TURN + 1:
-            chosen.offer(*last, state[1])
+            (chosen if made <= EARLY[-1] else late).offer(*last, state[1])
+        early += [last] * (last[0] in EARLY)
         last, state, inputs = state, (made + 1, after), reference.make_inputs(source.getrandbits(62))
     if last[1] is reference.changing:
         return LaterStates()
-    found = [*in_turn, *chosen.choose(), last]
+    found = [*in_turn, *chosen.choose(), *late.choose(), last]
     far, is_exact = None, reference.variation is None
     if len(in_turn) == IN_TURN:
-        far = find_far_states([*found, state], source, partial(_keep_finite, call_from), repeats_bits=is_exact)
+        history = [*in_turn, *early] if len(early) == len(EARLY) else [*found, state]
+        far = find_far_states(history, source, partial(_keep_finite, call_from), repeats_bits=is_exact)
     moved = tuple(_move(one, reference.changing) for _, one in found)
     return LaterStates(moved, far and far.move_to(reference.changing))
 

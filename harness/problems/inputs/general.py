@@ -22,6 +22,7 @@ from harness.problems.inputs.tensors import (
     draw_in_range,
     draw_near_end,
     draw_share,
+    draw_sizes,
     exchange_few,
     find_marks,
     give_most,
@@ -45,7 +46,9 @@ POWERS = (0.25, 1.0, 4.0)  # of the positions of sorted values
 FLAT_AND_STEEP = (0.25, 1.0, 8.0)  # powers of probabilities
 SCALED = ("symmetric", "positive_definite", "triangular")
 EXTREME_ONE_IN = 4  # changed integers
-NARROW_FORMS, INTEGER_FORMS = 3, 6  # of changed integers, alike for all arguments: few of the range; any
+# Forms of changed integers, alike for all arguments: few of the range; as many in each power of two; most are the least
+# or zero; any.
+NARROW_FORMS, SPREAD, SPARSE, INTEGER_FORMS = 3, 3, 4, 6
 NUMBER_FORMS, FEW_NUMBERS = 4, 16  # of Python numbers: the first of the range; any; else as likely in each power of two
 LIMITS_ONE_IN = 2  # changes beside those of another kind
 NEAR_A_BOUND = range(3, 8)  # powers of two by which distances from it are divided
@@ -248,7 +251,10 @@ def _change_integers(given: Tensor, contract: InputContract, generator: Generato
     low, high = find_range(given, contract)
     if not contract.is_stated:
         return rearrange(given, generator)
-    drawn = draw_in_range(low, high, given, generator)
+    if form == SPARSE:
+        few = draw_sizes(low, high, given, generator, is_sparse=True)
+        return _keep_most(few.to(given.dtype), given, generator, only_slices=True)
+    drawn = (draw_sizes if form == SPREAD else draw_in_range)(low, high, given, generator)
     if form < NARROW_FORMS:
         return narrow(drawn, low, high, form).to(given.dtype)
     chosen = torch.randint(EXTREME_ONE_IN, given.shape, generator=generator, device=given.device)

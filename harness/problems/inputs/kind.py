@@ -13,7 +13,7 @@ from torch import Tensor
 
 from harness.domain import InputContract
 from harness.problems.inputs.draws import ChangedDraws
-from harness.problems.inputs.tensors import PATTERNS, count_change_bytes, list_changeable
+from harness.problems.inputs.tensors import PATTERNS, complex_parts, count_change_bytes, list_changeable
 from harness.problems.inputs.traits import InputTraits
 
 Inputs = tuple[Any, ...]
@@ -155,7 +155,7 @@ class DerivedKind(InputKind):
         return [
             (tensor, contract)
             for leaf, contract in traits.pair(inputs) if self.may_change(contract)
-            for tensor in list_changeable(leaf)
+            for tensor in (*list_changeable(leaf), *(complex_parts(leaf) if contract.is_stated else ()))
         ]  # fmt: skip
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:

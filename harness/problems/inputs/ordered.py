@@ -20,7 +20,7 @@ from harness.problems.inputs.tensors import (
     split_for_device,
 )
 from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import ORDERING
+from harness.problems.operators import COMPARISONS, ORDERING
 from harness.tensors.outputs import unravel
 
 CLOSER = 2.0**-8  # times the distances of close values beside one far from them, without a gap
@@ -51,7 +51,7 @@ class Ordered(DerivedKind):
     is_combined = False
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return traits.use.orders_values and bool(self.list_allowed(traits, inputs))
+        return traits.orders_values and bool(self.list_allowed(traits, inputs))
 
     def take_variant(self, seed: int) -> InputKind:
         return TIES if self.find_variant(seed) == TIED else self
@@ -69,8 +69,9 @@ class Ordered(DerivedKind):
                 if len(tensors) == 1 or draw(len(tensors), generator):
                     _cluster(tensor, generator)
             return inputs
-        dims = sorted(traits.use.list_dims(ORDERING), key=str) or [None]
-        dim, is_copied = dims[draw(len(dims), generator)], traits.use.has(ORDERING, on_input=True)
+        names = ORDERING if traits.use.orders_values else COMPARISONS
+        dims = sorted(traits.use.list_dims(ORDERING), key=str) or [-1]
+        dim, is_copied = dims[draw(len(dims), generator)], traits.use.has(names, on_input=True)
         is_exact = not traits.use.terms.multiplied and not traits.use.terms.functions
         for tensor, contract in self.list_allowed(traits, inputs):
             if has_many_digits(tensor):

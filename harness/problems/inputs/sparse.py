@@ -18,6 +18,7 @@ from harness.problems.inputs.tensors import (
     split_for_device,
 )
 from harness.problems.inputs.traits import InputTraits, list_alike
+from harness.problems.inputs.varied import PIECEWISE
 from harness.problems.operators import VARIANCES
 
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
@@ -26,11 +27,13 @@ NEARLY_ZERO = (1e-6, 1e-4)
 LEAST_ELEMENTS = 256
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 SMALLEST_POWER, SMALLEST_OF_VARIANCES = 8, 5  # with weights, so many times half as many or fewer
-NEARLY, FILLED, TOGETHER, ALIKE, RELATED = range(5)  # variants; the others have one tensor of zeros
+NEARLY, FILLED, TOGETHER, ALIKE, RELATED, FEW_ZEROS = range(6)  # variants; the others have one tensor of zeros
 JOINED = 4  # all but one of so many tensors of one shape
 REACHED = 2.0  # divided by the number of elements: the least one of those that zero belongs to, or less
 FILL = 0.5  # of whose repetitions sums and squares are exact
 NOISE = 1 / 16  # so that values at the same places do not cancel
+EQUALITY = {"eq", "ne"}  # as in the gradients of sinc
+ROOTS = {"sqrt", "rsqrt", "pow", "norm", "linalg_vector_norm", "hypot", "_cdist_forward", "amax", "amin", "max", "min"}
 FEWEST_ONE_IN = 3  # calls in which hardly any element keeps its value, so that even large samples are equal
 
 
@@ -44,11 +47,11 @@ class Sparse(DerivedKind):
 
     name = "sparse"
     by_peak = makes_terms_alike = True
-    variants = whole_one_in = 7
+    variants = whole_one_in = 8
     is_timed = False  # zeros take less power, so that some kernels are faster; in replays only the outputs count
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        is_usable = is_smooth(traits) and not traits.problem.backward
+        is_usable = is_smooth(traits) and (not traits.problem.backward or _has_usual_gradients(traits))
         return is_usable and bool(self.list_allowed(traits, inputs))
 
     def take_variant(self, seed: int) -> InputKind:
@@ -86,8 +89,13 @@ class Sparse(DerivedKind):
                 few, most = FEW, FEW.bit_length() - 1
             elif not traits.has_state:
                 few = min(few, PATTERNS[tensor.dtype].few)
-            share = share if variant == NEARLY and not traits.has_state else 0.0
-            _fill_most(chosen, max(few >> draw(most + 1, generator), 1), share, value, generator)
+            few = max(few >> draw(most + 1, generator), 1)
+            if variant == FEW_ZEROS:
+                places = torch.randint(tensor.numel(), (few,), generator=generator, device=tensor.device)
+                tensor.as_strided((tensor.numel(),), (1,))[places] = 0.0
+            else:
+                share = share if variant == NEARLY and not traits.has_state else 0.0
+                _fill_most(chosen, few, share, value, generator)
         return inputs
 
 
@@ -96,6 +104,12 @@ class _Zeros(Sparse):
 
 
 ZEROS = _Zeros()
+
+
+def _has_usual_gradients(traits: InputTraits) -> bool:
+    """True if legitimate gradients agree where values are zero or equal."""
+    is_plain = not traits.use.terms.multiplied and not traits.use.exponentiates
+    return is_plain and not traits.use.has((PIECEWISE - EQUALITY) | VARIANCES | ROOTS)
 
 
 def _fill_most(tensors: Sequence[Tensor], few: int, share: float, value: float, generator: torch.Generator) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -109,7 +110,7 @@ def perturb(
     up to the share `least`, if stated, in place: zeros by a share of the mean. A negative seed has the opposite moves.
     With `keeps_ties` equal values move alike.
     """
-    for tensor in floating_tensors(value):
+    for tensor in chain(floating_tensors(value), complex_parts(value)):
         generator = torch.Generator(device=tensor.device).manual_seed(abs(seed or 0))
         for part in split_for_device(tensor) if tensor.dtype in PATTERNS else ():
             if keeps_ties:
@@ -152,6 +153,13 @@ def floating_tensors(value: object) -> Iterator[Tensor]:
     for tensor in list_tensors(value):
         if tensor.is_floating_point() and tensor.numel():
             yield without_repeats(tensor.detach() if tensor.dim() else tensor.detach().view(1))
+
+
+def complex_parts(value: object) -> Iterator[Tensor]:
+    """Yield real and imaginary parts of complex tensors, as one tensor of real numbers each."""
+    for tensor in list_tensors(value):
+        if tensor.is_complex() and tensor.numel() and not tensor.is_conj() and not tensor.is_neg():
+            yield without_repeats(torch.view_as_real(tensor.detach()))
 
 
 def without_repeats(tensor: Tensor) -> Tensor:
@@ -316,6 +324,20 @@ def draw_in_range(low: int, high: int, like: Tensor, generator: torch.Generator)
     drawn = torch.empty(like.shape, dtype=torch.int64, device=like.device)
     is_limit = high == torch.iinfo(drawn.dtype).max
     return drawn.random_(low, None if is_limit else high + 1, generator=generator)
+
+
+def draw_sizes(low: int, high: int, like: Tensor, generator: torch.Generator, *, is_sparse: bool = False) -> Tensor:
+    """Draw integers as likely in each power of two above the least, or on either side of zero; if `is_sparse`, most are
+    the least, or zero.
+    """
+    middle = min(max(low, 0), high)
+    shares, sides, kept = torch.rand((3, *like.shape), generator=generator, device=like.device, dtype=torch.float64)
+    above, below = (((end + 2.0) ** shares - 1).long() for end in (high - middle, middle - low))
+    is_above = (sides < 0.5) & (middle < high) | (middle == low)
+    drawn = torch.where(is_above, middle + above, middle - below)
+    if is_sparse:
+        drawn = torch.where(kept < max(like.numel(), 2) ** -draw_share(generator), drawn, middle)
+    return drawn.clamp_(low, high)
 
 
 def draw(high: int, generator: torch.Generator) -> int:

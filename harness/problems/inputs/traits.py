@@ -23,7 +23,7 @@ from harness.problems.inputs.tensors import (
     has_own_elements,
     split_for_device,
 )
-from harness.problems.operators import NO_USE, VARIANCES, OperatorUse
+from harness.problems.operators import COMPARISONS, NO_USE, VARIANCES, OperatorUse
 from harness.protocol import list_leaves
 from harness.tensors.outputs import unravel
 
@@ -51,9 +51,15 @@ class InputTraits:
     draws_integers: bool = False
     fewest_drawn: int = 0
     returns_floats: bool = False
+    returns_others: bool = False
     returns_16_bits: bool = False
     has_state: bool = False
     weights: tuple[Tensor, ...] = ()
+
+    @property
+    def orders_values(self) -> bool:
+        """True if outputs tell which of some values is larger."""
+        return self.use.orders_values or (self.returns_others and self.use.has(COMPARISONS))
 
     @property
     def has_weighted_variances(self) -> bool:

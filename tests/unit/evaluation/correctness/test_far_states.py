@@ -106,8 +106,8 @@ def test_changes_without_a_rule_have_no_far_states(first, update):
 
 
 def test_integers_do_not_overflow():
-    reference = prepare("torch.full((1,), 32000 - 200, dtype=torch.int16)")
-    assert max(map(max, reference.far.usable)) <= 32767 - 31800
+    reference = prepare("torch.full((1,), 31000, dtype=torch.int16)")
+    assert max(map(max, reference.far.usable)) <= 32767 - 31000
     assert all(0 < int(reference.make_timed_state(seed)["count"]) <= 32767 for seed in range(100))
 
 
@@ -168,7 +168,7 @@ def test_calls_in_a_row_begin_with_states_of_each_group():
     rare = {int(reference.far.at(calls + 1)["count"]) for calls in reference.far.rare}
     usual = [one for one in calls if one not in rare]
     assert sum(one > 65536 for one in usual) == 1 and sum(256 <= one < 65536 for one in usual) >= 1
-    assert len(rare.intersection(calls)) == 2
+    assert len(rare.intersection(calls)) >= 2
 
 
 def test_calls_in_a_row_begin_with_what_unusual_inputs_left():
