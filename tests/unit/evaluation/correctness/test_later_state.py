@@ -114,7 +114,8 @@ def test_only_state_that_candidates_must_have_is_watched_in_later_calls(stored, 
     assert bool(model.forward.__globals__["calls"]) == (stored == "True")
 
 
-def test_states_that_only_some_calls_change_have_later_ones():
+def test_states_that_only_some_calls_change_have_later_ones(monkeypatch):
+    monkeypatch.setattr(other_states, "LATER_S", 60.0)
     reference = prepare(COUNTED.replace("STORED", "True").replace("+= len(calls) % 2 == 0", "+= x.sum() > 0"))
     for seed in range(8):
         (*_, last) = make_later_states(reference, random.Random(seed)).states
@@ -125,7 +126,8 @@ def _find_chosen(reference, seed):
     return make_later_states(reference, random.Random(seed)).states[3:-4]
 
 
-def test_later_states_lie_after_any_number_of_calls():
+def test_later_states_lie_after_any_number_of_calls(monkeypatch):
+    monkeypatch.setattr(other_states, "LATER_S", 60.0)
     reference = prepare(SOURCE.replace("capacity = 10", "capacity = 200"))
     chosen = [[int(one["place"]) for one in _find_chosen(reference, seed)] for seed in range(20)]
     assert all(len({*one}) == MOST_CHOSEN and max(one) - min(one) > 50 for one in chosen)

@@ -10,6 +10,7 @@ from harness.problems.inputs.conformity import find_violation
 from harness.problems.inputs.inference import complete_contract
 from harness.problems.inputs.kinds import find_kind
 from harness.problems.inputs.rare import Draws
+from harness.problems.inputs.tensors import draw_sizes
 from harness.problems.inputs.traits import InputTraits, relate_numbers
 from harness.problems.operators import NO_USE, OperatorCalls
 from harness.protocol import list_leaves
@@ -391,3 +392,18 @@ def test_marks_are_the_edges_of_a_path_at_times():
     seeds = [seed for seed in range(400) if GENERAL.find_variant(seed) == 0]
     made = (alter((given,), (given,), seed)[0] for seed in seeds)
     assert any(bool((one.sum(0) == 1).all()) and bool((one.sum(1) == 1).all()) for one in made)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 10**6), (-1023, 1023), (5, 5), (-9, -3), (0, 1), (-(2**63), 2**63 - 1)])
+def test_integers_of_each_size_lie_within_their_range(low, high):
+    generator, given = torch.Generator().manual_seed(1), torch.zeros(5000, dtype=torch.int64)
+    drawn = draw_sizes(low, high, given, generator)
+    assert low <= int(drawn.min()) and int(drawn.max()) <= high
+    if high == 10**6:
+        counts = [int(((drawn >= 10**power) & (drawn < 10 ** (power + 1))).sum()) for power in range(6)]
+        assert all(500 < count < 1200 for count in counts)
+    if low == -1023:
+        assert 2000 < int((drawn < 0).sum()) < 2600
+    few = [int((draw_sizes(low, high, given, generator, is_sparse=True) != 0).sum()) for _ in range(20)]
+    assert low <= 0 <= high or min(few) == 5000
+    assert not low < 0 < high or min(few) < 100
