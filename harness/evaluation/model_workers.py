@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import traceback
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +38,7 @@ from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.timing.replay_statistics import count_rounds
 from harness.languages import LANGUAGES, compiles_in_worker
+from harness.languages.environment import may_change_compilers
 from harness.languages.torch import INDUCTOR
 from harness.problems.loading import workload_source
 from harness.protocol.channel import Mode
@@ -286,13 +286,6 @@ def _describe_choice(written: dict[str, Any]) -> str:
     return f"for {tuple(written['key'])}: {chosen}, of {len(timings)} configurations"
 
 
-# Changes of environment variables, but for those with names that compilers in Python do not read.
-_READ_BY_COMPILERS = (
-    r"(?!TORCH_CUDA_ARCH_LIST|TORCH_EXTENSIONS_DIR)(TORCH|TRITON|LLVM|MLIR|PTXAS|NVPTX|DISABLE|ENABLE|USE)"
-)
-_ENVIRONMENT = re.compile(
-    rf"""\bputenv\b|(?<!\bin os\.)\benviron\b(?!\.get\b|(\[|\.setdefault\()\s*["'](?!{_READ_BY_COMPILERS})\w)"""
-)
 ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 1
 READ_COMPILED_S = 10.0
 FASTEST = 20.0  # times shorter than the reference's call may the candidate's work be, for which replayers are started
@@ -424,11 +417,6 @@ class ModelWorkers:
             nullcontext() if trusted else charge.attributing_failures(),
         ):
             yield session
-
-
-def may_change_compilers(source: str) -> bool:
-    """Return whether a program may set environment variables that compilers in Python read when they are imported."""
-    return _ENVIRONMENT.search(source) is not None
 
 
 def _list_preloads(source: str, preloads: Mapping[str, tuple[str, ...]] = PRELOADS) -> tuple[str, ...]:

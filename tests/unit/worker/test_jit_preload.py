@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.evaluation.model_workers import may_change_compilers
+from harness.languages.environment import may_change_compilers
 from harness.worker.compiled_files import preload_compilers
 
 WITH_POOL = """
