@@ -6,7 +6,7 @@ import json
 import random
 import traceback
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,6 +45,7 @@ from harness.protocol.channel import Mode
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.recording import KeptBaseline
+from harness.sandbox.kernel_compiler import compile_again
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.model_session import ModelSession, open_session
 from harness.sandbox.worker_client import Program
@@ -304,6 +305,7 @@ class ModelWorkers:
         self._is_emulated = is_emulated
         # Files that the candidate's compilers wrote in the first worker of each case; as untrusted as its source.
         self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
+        self._compiled_again: dict[str, bytes] = {}  # the candidate's kernels, by what its workers said of them
         self._preloads = True
 
     def start_from(self, forkserver: Forkserver) -> ModelWorkers:
@@ -316,6 +318,7 @@ class ModelWorkers:
         """
         source = "" if candidate is None else candidate.source
         self._compiled = {} if candidate is None else {candidate.digest: compiled}
+        self._compiled_again = {}
         if self._is_emulated:
             self._preloads = False
             self.ahead.preload(_list_preloads(source, EMULATION_PRELOADS))
@@ -331,6 +334,10 @@ class ModelWorkers:
         files = session.client.read_compiled(timeout_s=READ_COMPILED_S)
         self._compiled[candidate.digest] = files or self._compiled.get(candidate.digest, {})  # too many: {}
         return note_autotuned(files)
+
+    def compile_again(self, cores: Collection[int], descriptions: Sequence[str]) -> list[bytes]:
+        """See `kernel_compiler`; what an earlier case of the candidate had is known."""
+        return compile_again(self.ahead.forkserver, cores, self._compiled_again, descriptions)
 
     def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
         if reference.has_full_plan:

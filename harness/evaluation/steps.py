@@ -1,9 +1,10 @@
 """The steps of the method: each takes a case and returns its findings and facts."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from harness.domain import (
     EAGER,
@@ -54,7 +55,6 @@ from harness.problems.watched_process import read_init_inputs
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.recorded_code import RecordedFunction
 from harness.sandbox.gpu.recording import NotReplayable, Recording
-from harness.sandbox.kernel_compiler import compile_again
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.workers_ahead import WorkersAhead
 
@@ -129,9 +129,7 @@ NOTHING = StepResult()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateTask:
-    """One attempt. `ahead` holds extensions that were built before. `rival` is the search's best earlier program.
-    `compiled_again` maps what its workers said of kernels to the code, which several cases may share.
-    """
+    """One attempt. `ahead` holds extensions that were built before. `rival` is the search's best earlier program."""
 
     record: EvaluationRecord
     problem: Problem
@@ -141,7 +139,6 @@ class CandidateTask:
     run: CaseRun = WHOLE
     rival: Rival | None = None
     baselines: tuple[TimedBaseline, ...] = EAGER
-    compiled_again: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -256,17 +253,14 @@ class CaseContext:
     def describe_custom_kernels(self) -> CustomKernels:
         if not LANGUAGES[self.task.subject.language].writes_kernels:
             return CustomKernels(names=(), generated=True)
+        again = partial(self.tools.workers.compile_again, self.reference.device.evaluator_cores)
         return describe_custom_kernels(
             self.record.built,
             source=self.task.candidate.source,
             libraries=self.task.libraries if self.is_replayed else (),
             kernels=self.task.kernels,
-            compile_again=self._compile_again if self.is_replayed else None,
+            compile_again=again if self.is_replayed else None,
         )
-
-    def _compile_again(self, descriptions: Sequence[str]) -> list[bytes]:
-        forkserver, cores = self.tools.workers.ahead.forkserver, self.reference.device.evaluator_cores
-        return compile_again(forkserver, cores, self.task.compiled_again, descriptions)
 
     def quiet(self) -> AbstractContextManager[None]:
         return nullcontext() if self.keeps_worker else self.tools.quiet()

@@ -73,6 +73,7 @@ def learn_traits(
         return loaded.describe_unwatched(inputs)
     draws = Draws()
     contracts, redrawn = infer_contracts(loaded, inputs, use, draws, device)
+    are_floats = [tensor.is_floating_point() or tensor.is_complex() for tensor in outputs]
     return InputTraits(
         problem=loaded.problem,
         is_known=True,
@@ -81,8 +82,8 @@ def learn_traits(
         redrawn=redrawn,
         draws_integers=draws.integers,
         fewest_drawn=draws.fewest,
-        returns_floats=any(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs),
-        returns_others=any(not (tensor.is_floating_point() or tensor.is_complex()) for tensor in outputs),
+        returns_floats=any(are_floats),
+        returns_others=not all(are_floats),
         returns_16_bits=any(tensor.is_floating_point() and tensor.element_size() == 2 for tensor in outputs),
         has_state=bool(changing) or any(map(_is_floating, model.state_dict().values())),
         weights=tuple(one.detach() for one in model.parameters() if one.dim() == 2 and one.is_floating_point()),

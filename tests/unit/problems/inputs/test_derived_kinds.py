@@ -445,23 +445,3 @@ def test_a_negative_seed_moves_values_the_opposite_way(roundings, least):
         moves.append(moved - given)
     assert torch.allclose(moves[0], -moves[1], rtol=1e-3, atol=1e-18)
     assert (moves[0] != 0).all() and 0.4 < (moves[0] > 0).double().mean() < 0.6
-
-
-def test_stated_complex_numbers_change_as_real_ones():
-    traits = InputTraits(
-        problem=Problem(name="p", suite="s", source=""),
-        is_known=True,
-        contracts=(InputContract(is_stated=True),),
-        returns_floats=True,
-    )
-    kind = find_kind("sparse")
-    assert kind.applies(traits, (torch.randn(64, 64, dtype=torch.complex64),))
-    zeros = 0
-    for seed in range(12):
-        changed = torch.randn(64, 64, dtype=torch.complex64)
-        kind.change((changed,), traits, torch.Generator().manual_seed(seed))
-        zeros += int((changed == 0).sum())
-    assert zeros > 4096
-    moved = changed.clone()
-    perturb((moved,), 3)
-    assert not torch.equal(moved, changed) and torch.allclose(moved, changed)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.domain import Problem
+from harness.domain import InputContract, Problem
 from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.problems.inputs import tensors
 from harness.problems.inputs.declared import DISTRIBUTIONS, PADDING
 from harness.problems.inputs.kinds import DECLARED, MIXED, find_kind
+from harness.problems.inputs.tensors import perturb
 from harness.problems.inputs.traits import InputTraits
 
 FILLS = [distribution.name for distribution in DISTRIBUTIONS]
@@ -126,3 +127,23 @@ def test_large_tensors_are_refilled_in_parts_as_a_whole_is(shape, monkeypatch):
     mixed = mix(given.clone(), 0)
     assert torch.equal(mixed[mixed != 0], given[mixed != 0])
     assert (mixed == 0).any()
+
+
+def test_stated_complex_numbers_change_as_real_ones():
+    traits = InputTraits(
+        problem=Problem(name="p", suite="s", source=""),
+        is_known=True,
+        contracts=(InputContract(is_stated=True),),
+        returns_floats=True,
+    )
+    kind = find_kind("sparse")
+    assert kind.applies(traits, (torch.randn(64, 64, dtype=torch.complex64),))
+    zeros = 0
+    for seed in range(12):
+        changed = torch.randn(64, 64, dtype=torch.complex64)
+        kind.change((changed,), traits, torch.Generator().manual_seed(seed))
+        zeros += int((changed == 0).sum())
+    assert zeros > 4096
+    moved = changed.clone()
+    perturb((moved,), 3)
+    assert not torch.equal(moved, changed) and torch.allclose(moved, changed)
