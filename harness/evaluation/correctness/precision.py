@@ -8,6 +8,8 @@ float32). The reference's error thus fits candidates whose kernels are emulated.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
@@ -153,14 +155,17 @@ class _Widened(OperatorMode):  # type: ignore[no-untyped-call]
 
 class RandomRoundings(OperatorWatch):  # type: ignore[no-untyped-call]
     """Moves each result of arithmetic by `roundings` (16 bits: one), up or down, as another form of the work may. A
-    variance moves as the difference of squares that it may be.
+    variance moves as the difference of squares that it may be. Operators after `until_s`, by the monotonic clock, raise
+    TimeoutError: a loop that ends when values stay the same would not end.
     """
 
-    def __init__(self, seed: int, roundings: int = 1) -> None:
+    def __init__(self, seed: int, roundings: int = 1, until_s: float = math.inf) -> None:
         super().__init__()
-        self._seeds, self._roundings = count(seed << SEED_BITS), roundings
+        self._seeds, self._roundings, self._until_s = count(seed << SEED_BITS), roundings, until_s
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        if time.monotonic() > self._until_s:
+            raise TimeoutError("the reference takes too long with rounded results")
         is_exact = operator.is_view or name_operator(operator).removesuffix("_") in EXACT
         if not is_exact and any(map(torch.is_floating_point, list_tensors(args))):
             seed = next(self._seeds)

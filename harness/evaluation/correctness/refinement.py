@@ -48,7 +48,8 @@ from harness.tensors.outputs import FlatOutputs
 Move = tuple[int | None, int, float]  # see `MOVES`
 LARGEST_FLOAT16 = torch.finfo(torch.float16).max
 MOVED = 1.5**0.5  # times the root mean square of roundings, whose moves are none or one
-WITHIN_S = 1.0  # after which no other draw of roundings begins
+# After which no other draw of roundings begins; and how many times as long as a call one may take in addition.
+WITHIN_S, WITHIN_CALLS = 1.0, 30
 
 
 def compare_refined(
@@ -251,14 +252,15 @@ def _add_spread_within(
         chain=CHAIN * math.sqrt(reference.traits.use.terms.operators),
     )
     takes = [_takes_spread(reference.traits, leaf, within=True) for leaf in truth.leaves]
-    began_s = time.monotonic()
+    begin_until_s = time.monotonic() + WITHIN_S
+    until_s = begin_until_s + WITHIN_CALLS * reference.call_s
     for seed in WITHIN_SEEDS if any(takes) else ():
-        if time.monotonic() - began_s > WITHIN_S:
+        if time.monotonic() > begin_until_s:
             break
         with suppress(ProblemError, torch.OutOfMemoryError):
             move = partial(perturb, seed=seed, roundings=WITHIN_ROUNDINGS, keeps_ties=kind.keeps_equal)
             model, moved = _copy_moved(reference, inputs, move)
-            with torch.no_grad(), RandomRoundings(seed, WITHIN_ROUNDINGS):
+            with torch.no_grad(), RandomRoundings(seed, WITHIN_ROUNDINGS, until_s):
                 write_state(model, reference.changing if state is None else state)
                 on_host = reference.computes_on is not None
                 found = run_with_state(reference.loaded, model, moved, reference.changing, on_host=on_host)

@@ -280,6 +280,28 @@ def test_refinements_of_a_truth_are_computed_once(monkeypatch):
     assert replace(truth).refined.truth is None
 
 
+SETTLING = """
+def settle(x):
+    now = x
+    while True:
+        new = torch.maximum(now, now.roll(1)) * 1.0
+        if torch.equal(new, now):
+            return now - x
+        now = new
+"""
+
+
+def test_a_loop_until_values_stay_the_same_ends_with_rounded_results(monkeypatch):
+    """Each rounding makes the largest value larger."""
+    monkeypatch.setattr(refinement, "WITHIN_S", 0.1)
+    reference = make_reference("settle(x)", "torch.randn(64)", SETTLING)
+    inputs = reference.make_inputs(3)
+    truth = reference.truth_of(inputs)
+    assert torch.equal(truth.leaves[0].reference, inputs[0].max() - inputs[0])
+    *_, last = refine_truth(reference, truth, inputs, kind=find_kind("varied"))
+    assert truth.refined.count == 3 and last.leaves[0].spread is not None
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_results_beyond_float16_are_not_compared_where_inputs_have_16_bits(dtype):
     expression = "(lambda e: (e / (e + 1.0)).to(x.dtype))(torch.exp(2.0 * x.float()))"
