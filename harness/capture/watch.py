@@ -26,7 +26,7 @@ from harness.capture.comparison import choose_clock
 from harness.capture.runtime import list_arguments, map_arguments
 from harness.capture.values import TensorFacts, describe, merge
 from harness.domain import UsageError
-from harness.problems.operators import OperatorCosts
+from harness.problems.operator_costs import OperatorCosts
 from harness.tensors.values import count_bytes, list_tensors, read_version
 
 MAX_FORMS = 64  # different calls of one module that are kept

@@ -1,7 +1,8 @@
 """`harness problems check`."""
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -25,12 +26,15 @@ from harness.problems.watched_process import list_running_steps, run_apart, set_
 from harness.report.terminal.tables import make_table, style_text
 
 if TYPE_CHECKING:
+    from harness.problems.inputs.traits import InputTraits
     from harness.problems.loading import LoadedProblem
 
 REJECTED_EXIT_CODE = 1
 STOPPED = "problem_error"
 CHECK_SEED = 0
 CALLED_WITH, OTHER_KINDS = "called with", "others that its operators permit"
+NOT_REACHED = "not reached in"  # so many calls: cases of the reference
+UNREACHED_S, MOST_CALLS = 1.0, 200
 UNKNOWN = "unknown: not stated, and too large to draw without smaller sizes"
 MOST_ELEMENTS = 1 << 26  # of inputs at their own sizes, for a description
 SHAPES_ONLY = "shapes only: values not checked"
@@ -188,7 +192,11 @@ def _print_settings(settings: dict[str, dict[str, str]]) -> None:
 
 def _print_contracts(contracts: dict[str, dict[str, str]]) -> None:
     for problem, words in contracts.items():
-        print_rich(style_text(f"inputs of {problem}: {'; '.join(f'{name}: {text}' for name, text in words.items())}"))
+        unreached = {name: text for name, text in words.items() if name.startswith(NOT_REACHED)}
+        inputs = (f"{name}: {text}" for name, text in words.items() if name not in unreached)
+        print_rich(style_text(f"inputs of {problem}: {'; '.join(inputs)}"))
+        for calls, text in unreached.items():
+            print_rich(style_text(f"{problem}, {calls}: {text}"))
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:
@@ -204,7 +212,7 @@ def describe_contracts(problem: Problem) -> dict[str, str]:
     """
     stated = {one.argument: one.describe_source() for one in problem.inputs}
     try:
-        found, kinds = run_apart(_infer_contracts, problem)
+        found, kinds, unreached = run_apart(_infer_contracts, problem)
     except ReferenceStopped:
         raise
     except ProblemError:
@@ -213,11 +221,14 @@ def describe_contracts(problem: Problem) -> dict[str, str]:
     for one in found:
         words.setdefault(one.argument, []).append(one.describe_source())
     inferred = {argument: "; ".join(dict.fromkeys(lines)) for argument, lines in words.items()}
-    return inferred | stated | {CALLED_WITH: ", ".join(kinds)}
+    return inferred | stated | {CALLED_WITH: ", ".join(kinds)} | unreached
 
 
-def _infer_contracts(problem: Problem) -> tuple[tuple[InputContract, ...], tuple[str, ...]]:
-    """Return the names of kinds of inputs, too. Raises ProblemError."""
+Inferred = tuple[tuple[InputContract, ...], tuple[str, ...], dict[str, str]]
+
+
+def _infer_contracts(problem: Problem) -> Inferred:
+    """Return the names of kinds of inputs, too, and which cases calls with these do not reach. Raises ProblemError."""
     from harness.problems.loading import load_problem
     from harness.problems.shrink import EMULATED_BUDGET, PATIENT_BUDGET, keep_sizes, reduce_problem
 
@@ -233,7 +244,7 @@ def _infer_contracts(problem: Problem) -> tuple[tuple[InputContract, ...], tuple
     return _infer_from(whole, runs=False)
 
 
-def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[tuple[InputContract, ...], tuple[str, ...]]:
+def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> Inferred:
     """Without a run of the reference, infer from draws alone."""
     import torch
 
@@ -255,8 +266,30 @@ def _infer_from(loaded: "LoadedProblem", *, runs: bool = True) -> tuple[tuple[In
                 outputs = run_reference(loaded, model, copy_tensors(inputs)).tensors
                 traits = learn_traits(loaded, model, inputs, outputs, changing={}, device=HOST)
                 if traits.is_known:
-                    return traits.contracts, tuple(kind.name for kind in (*declared, *list_derived(traits, inputs)))
+                    kinds = tuple(kind.name for kind in (*declared, *list_derived(traits, inputs)))
+                    return traits.contracts, kinds, _find_unreached(loaded, traits, kinds)
             use = watch_reference(loaded, model, inputs, {}, HOST)
         contracts, _ = infer_contracts(loaded, inputs, use or NO_USE, Draws(), HOST)
     unknown = () if loaded.problem.only_as_given else (OTHER_KINDS,)
-    return tuple(contracts), (*(kind.name for kind in declared), *unknown)
+    return tuple(contracts), (*(kind.name for kind in declared), *unknown), {}
+
+
+def _find_unreached(loaded: "LoadedProblem", traits: "InputTraits", kinds: Sequence[str]) -> dict[str, str]:
+    """Call the reference with each kind in turn; state changes from call to call."""
+    from harness.construction.weights import HOST
+    from harness.evaluation.correctness.truth import run_reference
+    from harness.problems.reference_cases import ReferenceCases
+
+    model, until_s, calls = loaded.make_model(0, HOST), time.monotonic() + UNREACHED_S, 0
+    watch = ReferenceCases(str(loaded.module.__file__))
+    for seed in range(MOST_CALLS):
+        is_complete = seed >= len(kinds) and not watch.describe_unreached()
+        if is_complete or time.monotonic() > until_s:
+            break
+        with suppress(ProblemError):
+            inputs = loaded.make_inputs(seed, HOST, kinds[seed % len(kinds)], traits=traits)
+            with watch:
+                run_reference(loaded, model, inputs)
+            calls += 1
+    unreached = watch.describe_unreached()
+    return {f"{NOT_REACHED} {calls} calls": "; ".join(unreached)} if unreached else {}

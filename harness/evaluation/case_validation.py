@@ -28,7 +28,8 @@ from harness.evaluation.correctness.reference_checks import contain_memory
 from harness.evaluation.correctness.truth import run_reference
 from harness.evaluation.problem_validation import admit_problem, check_values
 from harness.problems.loading import LoadedProblem, load_problem
-from harness.problems.operators import OperatorCosts, replace_compiler
+from harness.problems.operator_costs import OperatorCosts
+from harness.problems.operators import replace_compiler
 
 META = torch.device("meta")
 VALUES_S = 4.0  # per problem, to check values at full sizes

@@ -446,5 +446,4 @@ def _name(dtype: torch.dtype) -> str:
 
 def _equal(one: Any, other: Any) -> bool:
     first, second = list_tensors(one), list_tensors(other)
-    same = len(first) == len(second) and all(a.shape == b.shape for a, b in zip(first, second, strict=True))
-    return same and all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    return len(first) == len(second) and all(map(_are_equal, first, second))

@@ -2,11 +2,11 @@
 
 import math
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -127,6 +127,8 @@ ORDERING = {
     "unique_dim", "_unique2", "multinomial", "bernoulli", "poisson", "binomial",
 }  # fmt: skip
 COMPARISONS = {"gt", "ge", "lt", "le"}
+COMPARING = COMPARISONS | {"eq", "ne"}
+SIGNS = {"sign", "sgn"}
 IN_A_SORTED_ROW = {"searchsorted", "bucketize"}  # undefined for others
 DROPOUT = "bernoulli_.float"  # an overload
 # Words of names: hardware may approximate these; of others a program may lose digits beside 1.
@@ -193,7 +195,8 @@ class OperatorUse:
     """`above_constants`: powers of two by which values exceed constants in sums and comparisons. With `fills_infinity`
     minus infinity stands for values that do not count, as in a mask. `raised`: places of the inputs that softmax, or a
     maximum before exponentials, is applied to. `converted`, `restricted`, `ordered`: of those that values depend on
-    which become integers, must be probabilities, or are ordered.
+    which become integers, must be probabilities, or are ordered. `compared`: (place, constant) of inputs whose own
+    values are compared with a constant; `pairs`: places of two, perhaps the same, that are compared with each other.
     """
 
     calls: frozenset[OperatorCall]
@@ -204,6 +207,8 @@ class OperatorUse:
     converted: frozenset[int] = frozenset()
     restricted: frozenset[int] = frozenset()
     ordered: frozenset[int] = frozenset()
+    compared: frozenset[tuple[int, float]] = frozenset()
+    pairs: frozenset[tuple[int, int]] = frozenset()
 
     def has(self, names: Collection[str], *, on_input: bool = False, follows_input: bool = False) -> bool:
         """Include in-place variants; with `on_input`, require an input as argument."""
@@ -250,6 +255,9 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         for at, tensor in enumerate(list_tensors(inputs)):
             self._places[memory_of(tensor)] = self._places.get(memory_of(tensor), frozenset()) | {at}
         self._following = dict(self._places)  # memory -> inputs
+        self._moved = dict(self._places)  # the same of values that were selected or moved only
+        self._compared: set[tuple[int, float]] = set()
+        self._pairs: set[tuple[int, int]] = set()
         self._sources = dict(self._places)  # the same through all operators
         self._products: set[int] = set()  # memory of what depends on products
         self._raised: set[int] = set()
@@ -276,8 +284,18 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         )
         has_exponentials = any(call.name.removesuffix("_") in EXPONENTIALS for call in self._calls)
         raised = self._raised | (self._has_maximum if has_exponentials else set())
-        limits = map(frozenset, (raised, self._converted, self._restricted, self._ordered))
-        return OperatorUse(frozenset(self._calls), terms, tuple(sorted(self._above)), self._fills_infinity, *limits)
+        return OperatorUse(
+            frozenset(self._calls),
+            terms,
+            above_constants=tuple(sorted(self._above)),
+            fills_infinity=self._fills_infinity,
+            raised=frozenset(raised),
+            converted=frozenset(self._converted),
+            restricted=frozenset(self._restricted),
+            ordered=frozenset(self._ordered),
+            compared=frozenset(self._compared),
+            pairs=frozenset(self._pairs),
+        )
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name, read, made = name_operator(operator), list_tensors(args), list_tensors(result)
@@ -298,8 +316,9 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._fills_infinity |= any(isinstance(one, float) and one == -math.inf for one in args)
         if name.removesuffix("_") in LIMITING:
             self._above.update(_compare_constants(args, kwargs))
+        self._note_compared(name.removesuffix("_"), args)
         multiplies = any(word in name for word in MULTIPLYING)
-        self._follow(name, places, made, is_view=operator.is_view)
+        self._follow(name, places, read, made, is_view=operator.is_view)
         self._trace(call, list_tensors([args, kwargs]), made, is_product=has_products or multiplies)
         if not operator.is_view and any(one.is_floating_point() or one.is_complex() for one in made):
             added = _count_products(name, args) or _count_added(operator, name, read, made)
@@ -315,12 +334,25 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             )
             self._multiplied += added if multiplies else 0
 
-    def _follow(self, name: str, places: set[int], made: list[torch.Tensor], *, is_view: bool) -> None:
-        plain = name.removesuffix("_")
+    def _note_compared(self, plain: str, args: tuple[Any, ...]) -> None:
+        known = [self._moved.get(memory_of(one), ()) if isinstance(one, torch.Tensor) else one for one in args[:2]]
+        mine, *others = known
+        if plain in SIGNS:
+            self._compared |= {(place, 0.0) for place in mine}
+        elif plain in COMPARING and isinstance(others[0], int | float):
+            self._compared |= {(place, float(others[0])) for place in mine}
+        elif plain in COMPARING:
+            self._pairs |= set(product(mine, others[0]))
+
+    def _follow(
+        self, name: str, places: set[int], read: list[torch.Tensor], made: list[torch.Tensor], *, is_view: bool
+    ) -> None:
+        plain, moved = name.removesuffix("_"), {at for one in read for at in self._moved.get(memory_of(one), ())}
         self._raised |= places if plain in RAISED else set()
         self._has_maximum |= places if plain in SUBTRACTED else set()
         follows = is_view or name in FOLLOWING or plain in FOLLOWING
         self._following |= {memory_of(one): frozenset(places if follows else ()) for one in made}
+        self._moved |= {memory_of(one): frozenset(moved if is_view or plain in MOVING else ()) for one in made}
 
     def _trace(
         self, call: OperatorCall, read: list[torch.Tensor], made: list[torch.Tensor], *, is_product: bool
@@ -405,39 +437,3 @@ def _count_terms(reduced: torch.Tensor, result: Any) -> int:
     results = result if isinstance(result, list | tuple) else (result,)
     counts = [one.numel() for one in results if isinstance(one, torch.Tensor) and one.numel()]
     return reduced.numel() // min(counts) if counts else 0
-
-
-class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Counts result elements, and floating-point operations like torch's `FlopCounterMode`.
-
-    `flops` is a lower bound: an operator whose formula rejects its arguments counts as zero (grouped queries, torch
-    2.11).
-    """
-
-    def __init__(self) -> None:
-        from torch.utils.flop_counter import flop_registry  # imports triton
-
-        super().__init__()
-        self._registry = flop_registry
-        self.elements = 0
-        self.flops_by_dtype = Counter[str]()
-
-    @property
-    def flops(self) -> int:
-        return self.flops_by_dtype.total()
-
-    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        for one in result if isinstance(result, list | tuple) else (result,):
-            if isinstance(one, torch.Tensor):
-                self.elements += one.numel()
-        count = self._registry.get(getattr(operator, "_overloadpacket", None))
-        if count is not None:
-            with suppress(AssertionError):
-                self.flops_by_dtype[_name_format(operator, args)] += count(*args, **kwargs, out_val=result)
-
-
-def _name_format(operator: Any, args: tuple[Any, ...]) -> str:
-    """Return the dtype in which an operator multiplies, like bfloat16 or tf32."""
-    first = list_tensors(args)[0]
-    in_tf32 = torch.backends.cudnn.allow_tf32 if "conv" in str(operator) else torch.backends.cuda.matmul.allow_tf32
-    return "tf32" if first.is_cuda and first.dtype is torch.float32 and in_tf32 else str(first.dtype).split(".")[1]

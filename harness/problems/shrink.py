@@ -19,7 +19,8 @@ import torch
 from harness.domain import Problem, ProblemError, ReferenceStopped, SizeValue, Workload, WorkloadName
 from harness.problems.discovery import parse_source
 from harness.problems.loading import LoadedProblem, load_problem
-from harness.problems.operators import OperatorCosts, replace_compiler
+from harness.problems.operator_costs import OperatorCosts
+from harness.problems.operators import replace_compiler
 from harness.problems.watched_process import limit_reference
 from harness.syntax import list_assigned
 

@@ -29,7 +29,7 @@ from harness.evaluation.correctness.truth import run_reference, trust_outputs, w
 from harness.evaluation.results import StepResult
 from harness.evaluation.timing.system_conditions import add_to_record, read_record
 from harness.hardware.host import count_cores
-from harness.problems.operators import OperatorCosts
+from harness.problems.operator_costs import OperatorCosts
 from harness.protocol import count_span
 from harness.sandbox.devices import Device
 from harness.tensors.outputs import FlatOutputs, are_far_apart

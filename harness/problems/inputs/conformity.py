@@ -188,6 +188,11 @@ def find_range(given: Tensor, contract: InputContract) -> tuple[int, int]:
     return low, max(int(given.max()) if contract.high is None else int(contract.high), low)
 
 
+def is_within(value: float, contract: InputContract) -> bool:
+    low, high = contract.low, contract.high
+    return (low is None or float(low) <= value) and (high is None or value <= float(high))
+
+
 def spread(tensor: Tensor, contract: InputContract) -> Tensor:
     """View a tensor such that its last dimension is the one along which the contract holds."""
     if contract.dim == "all" or not tensor.dim():

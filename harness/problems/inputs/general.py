@@ -45,9 +45,9 @@ FLIPPED_SHARE, FLIPPED_IN_PART = 0.125, 0.5  # of the elements of masks: of all,
 POWERS = (0.25, 1.0, 4.0)  # of the positions of sorted values
 FLAT_AND_STEEP = (0.25, 1.0, 8.0)  # powers of probabilities
 SCALED = ("symmetric", "positive_definite", "triangular")
+LEAST_FACTOR = 1 / 64  # of rows and columns: direct solutions lose no digits by it, iterations converge slowly
 EXTREME_ONE_IN = 4  # changed integers
-# Forms of changed integers, alike for all arguments: few of the range; as many in each power of two; most are the least
-# or zero; any.
+# Forms of changed integers, alike for all arguments: few of the range; each power of two; most are the least; any.
 NARROW_FORMS, SPREAD, SPARSE, INTEGER_FORMS = 3, 3, 4, 6
 NUMBER_FORMS, FEW_NUMBERS = 4, 16  # of Python numbers: the first of the range; any; else as likely in each power of two
 LIMITS_ONE_IN = 2  # changes beside those of another kind
@@ -141,18 +141,15 @@ def _generalise(leaf: Any, contract: InputContract, generator: Generator, change
 
 def _change_number(given: float, contract: InputContract, generator: Generator) -> float:
     if contract.kind == "real":
-        return _limit(given * (0.5 + draw_share(generator)), contract)
+        value = given * (0.5 + draw_share(generator))
+        value = value if contract.low is None else max(value, float(contract.low))
+        return value if contract.high is None else min(value, float(contract.high))
     low, high = (int(given if bound is None else bound) for bound in (contract.low, contract.high))
     count = high - low + 1
     form = draw(NUMBER_FORMS, generator)
     if form < 2:
         return type(given)(low + draw(count if form else min(count, FEW_NUMBERS), generator))
     return type(given)(low + int(count ** draw_share(generator)) - 1)
-
-
-def _limit(value: float, contract: InputContract) -> float:
-    value = value if contract.low is None else max(value, float(contract.low))
-    return value if contract.high is None else min(value, float(contract.high))
 
 
 def _change_reals(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
@@ -221,8 +218,7 @@ def _change_mask(given: Tensor, contract: InputContract, generator: Generator) -
 
 
 def _find_marks(given: Tensor) -> tuple[float, float]:
-    marks = find_marks(given)
-    if marks is not None:
+    if (marks := find_marks(given)) is not None:
         return marks
     only = float(given.flatten()[0])
     return (only, 1.0) if only <= 0 else (0.0, only)
@@ -251,6 +247,7 @@ def _change_integers(given: Tensor, contract: InputContract, generator: Generato
     low, high = find_range(given, contract)
     if not contract.is_stated:
         return rearrange(given, generator)
+    form = SPREAD if given.numel() == 1 and draw(2, generator) else form
     if form == SPARSE:
         few = draw_sizes(low, high, given, generator, is_sparse=True)
         return _keep_most(few.to(given.dtype), given, generator, only_slices=True)
@@ -324,12 +321,15 @@ def _change_counts(given: Tensor, contract: InputContract, generator: Generator)
 
 
 def _change_symmetric(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
+    """Change the sign of half of the matrices, too."""
     factors = 0.5 + torch.rand(given.shape, generator=generator, device=given.device).to(given.dtype)
-    return given * (factors.tril() + factors.tril(-1).mT)
+    is_negated = torch.rand((*given.shape[:-2], 1, 1), generator=generator, device=given.device) < 0.5
+    return torch.where(is_negated, -given, given) * (factors.tril() + factors.tril(-1).mT)
 
 
 def _change_positive_definite(given: Tensor, contract: InputContract, generator: Generator) -> Tensor:
-    factors = 0.5 + torch.rand(given.shape[:-1], generator=generator, device=given.device).to(given.dtype)
+    draws = torch.rand(given.shape[:-1], generator=generator, device=given.device).to(given.dtype)
+    factors = 0.5 + draws if draw(2, generator) else LEAST_FACTOR**draws
     return given * (factors[..., :, None] * factors[..., None, :])
 
 

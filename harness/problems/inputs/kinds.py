@@ -11,9 +11,9 @@ from harness.problems.inputs.biased import Biased
 from harness.problems.inputs.declared import DISTRIBUTIONS, Mixed, Padded, list_stress
 from harness.problems.inputs.general import General
 from harness.problems.inputs.kind import GIVEN, DerivedKind, InputKind, Inputs
-from harness.problems.inputs.ordered import Ordered
+from harness.problems.inputs.ordered import Arranged, Ordered
 from harness.problems.inputs.peaked import Peaked
-from harness.problems.inputs.rare import Rare
+from harness.problems.inputs.rare import Compared, Rare
 from harness.problems.inputs.scaled import Contrasted, Scaled, Shifted
 from harness.problems.inputs.sparse import Sparse
 from harness.problems.inputs.tensors import draw
@@ -23,7 +23,8 @@ from harness.problems.inputs.varied import Varied
 MIXED, GENERAL = Mixed(), General()
 DECLARED: tuple[InputKind, ...] = (GIVEN, *DISTRIBUTIONS, Padded(), MIXED)
 DERIVED: tuple[DerivedKind, ...] = (
-    Ordered(), Biased(), Varied(), Scaled(), Contrasted(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
+    Ordered(), Arranged(), Biased(), Varied(), Scaled(), Contrasted(), Shifted(), Peaked(), Sparse(), GENERAL, Rare(),
+    Compared(),
 )  # fmt: skip
 _BY_NAME: dict[str, InputKind] = {kind.name: kind for kind in (*DECLARED, *DERIVED)}
 

@@ -10,17 +10,20 @@ from harness.domain import InputContract
 from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs
 from harness.problems.inputs.tensors import (
     FEW,
+    OF_FIRST,
     PATTERNS,
     choose_part,
     count_part,
     draw,
+    draw_long,
     draw_share,
     exchange_few,
     has_many_digits,
+    has_own_elements,
     split_for_device,
 )
-from harness.problems.inputs.traits import InputTraits
-from harness.problems.operators import COMPARISONS, ORDERING
+from harness.problems.inputs.traits import ELEMENTWISE, InputTraits
+from harness.problems.operators import COMPARISONS, ORDERING, VARIANCES
 from harness.tensors.outputs import unravel
 
 CLOSER = 2.0**-8  # times the distances of close values beside one far from them, without a gap
@@ -37,6 +40,8 @@ MOST_BINADES = 2  # that neighbours fill
 GAP = 8  # binades between two parts of them
 TIED, CLUSTERED = 6, 7  # variants that keep values within bounds
 NEARER = (3, 6)  # least and most powers of two by which distances within a cluster become smaller
+LONGEST_SORTED = 1 << 10  # since sums in order of longer ones lose digits
+LONGEST_RUN, FEWEST_VALUES = 64, 8  # equal neighbours; different values of a row
 
 
 class Ordered(DerivedKind):
@@ -124,6 +129,66 @@ class _Tied(Ordered):
 TIES = _Tied()
 
 
+class Arranged(DerivedKind):
+    """Puts given values in another order: half of the rows, or a stretch of them, rise, fall, have one peak, or consist
+    of runs or periods. The others stay, so that no variance becomes small.
+    """
+
+    name = "arranged"
+    variants = whole_one_in = 4
+    is_timed = False  # values in order take less power, so that some kernels are faster
+    keeps_converted = False
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        is_other = not traits.orders_values and not traits.use.has(VARIANCES)  # `Ordered` sorts rows, too
+        return is_other and bool(self._list_arrangeable(traits, inputs))
+
+    def allows(self, contract: InputContract) -> bool:
+        is_stated = contract.is_stated and contract.kind in ELEMENTWISE
+        return contract.is_free or (is_stated and not contract.distinct)
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        tensors, variant = self._list_arrangeable(traits, inputs), self.find_variant(generator.initial_seed())
+        is_whole, chosen = draw(2, generator), draw(max(len(tensors), 1), generator)
+        for tensor in tensors if is_whole else tensors[chosen : chosen + 1]:
+            dim = draw_long(tensor, generator, OF_FIRST if tensor.dim() > 1 else 1.0)
+            rows = _choose_rows(tensor.movedim(dim, -1), generator)
+            length = min(rows.size(-1), LONGEST_SORTED)
+            rows = rows.narrow(-1, draw(rows.size(-1) - length + 1, generator), length)
+            is_changed = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device) < 0.5
+            arranged = _arrange(rows, variant, generator)
+            rows.copy_(torch.where(is_changed | (is_changed.numel() == 1), arranged, rows))
+        return inputs
+
+    def _list_arrangeable(self, traits: InputTraits, inputs: Sequence[Any]) -> list[Tensor]:
+        return [
+            leaf.detach()
+            for leaf, contract in traits.pair(inputs)
+            if isinstance(leaf, Tensor) and self.allows(contract) and has_own_elements(leaf)
+            if leaf.dtype in PATTERNS or not (leaf.is_floating_point() or leaf.is_complex())
+            if leaf.dim() and max(leaf.shape) >= 2 * FEWEST_VALUES
+        ]
+
+
+def _arrange(rows: Tensor, variant: int, generator: torch.Generator) -> Tensor:
+    size = rows.size(-1)
+    at = torch.arange(size, device=rows.device)
+    if variant == 2:
+        length = 2 + int(max(min(size // FEWEST_VALUES, LONGEST_RUN) - 1, 1) ** draw_share(generator)) - 1
+        return rows.index_select(-1, at // length * length)
+    if variant == 3:
+        most = max(size // 2, FEWEST_VALUES)
+        return rows.index_select(-1, at % int(FEWEST_VALUES * (most / FEWEST_VALUES) ** draw_share(generator)))
+    ordered = rows.sort(-1).values
+    if variant == 1:
+        return _set_at_stride(ordered, generator)
+    falls = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device) < 0.5
+    ordered = torch.where(falls, ordered.flip(-1), ordered)
+    with_peak = ordered.index_select(-1, torch.cat([at[::2], at[1::2].flip(0)]))
+    has_peak = torch.rand(falls.shape, generator=generator, device=rows.device) < 0.5
+    return torch.where(has_peak, with_peak, ordered)
+
+
 def _repeat_few(rows: Tensor, generator: torch.Generator) -> None:
     """Give each row few of its own values."""
     size = rows.size(-1)
@@ -164,16 +229,21 @@ def _sort_some(rows: Tensor, generator: torch.Generator) -> None:
     """Sort about half of the rows: of these half so that successive values lie a stride apart, others but for few
     elements.
     """
-    size = rows.size(-1)
-    stride = 2 ** draw(size.bit_length(), generator)
-    places = (torch.arange(size, device=rows.device) % stride).argsort(stable=True)
     falls, share = torch.rand((2, *rows[..., :1].shape), generator=generator, device=rows.device)
     ordered = rows.sort(-1).values
     ordered = torch.where(falls < 0.5, ordered.flip(-1), ordered)
-    strided = torch.empty_like(ordered).index_copy_(-1, places, ordered)
+    strided = _set_at_stride(ordered, generator)
     nearly = exchange_few(ordered, generator)
     ordered = torch.where(share < 0.15, nearly, torch.where(share < 0.25, ordered, strided))
     rows.copy_(torch.where(share < 0.5, ordered, rows))
+
+
+def _set_at_stride(ordered: Tensor, generator: torch.Generator) -> Tensor:
+    """Return rows in which successive values lie a stride apart."""
+    size = ordered.size(-1)
+    stride = 2 ** draw(size.bit_length(), generator)
+    places = (torch.arange(size, device=ordered.device) % stride).argsort(stable=True)
+    return torch.empty_like(ordered).index_copy_(-1, places, ordered)
 
 
 def _stretch(rows: Tensor, generator: torch.Generator) -> None:

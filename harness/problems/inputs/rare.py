@@ -1,6 +1,8 @@
-"""Writes the smallest and largest possible values of draws, which are rare in `get_inputs`."""
+"""Writes values that are rare in `get_inputs`: the smallest and largest possible ones of draws, and those that the
+reference compares inputs with.
+"""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import product
 from typing import Any
@@ -9,9 +11,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from harness.domain import InputContract
+from harness.problems.inputs.conformity import find_range, is_within
 from harness.problems.inputs.kind import DerivedKind, Inputs
-from harness.problems.inputs.tensors import FLOATS, choose_part
-from harness.problems.inputs.traits import InputTraits
+from harness.problems.inputs.tensors import FLOATS, PATTERNS, choose_part, draw, has_own_elements, split_for_device
+from harness.problems.inputs.traits import ELEMENTWISE, InputTraits
 from harness.tensors.values import list_tensors
 
 PARTS = 2  # that get one of the values: elements, or slices along one dimension
@@ -36,6 +40,70 @@ class Rare(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         return inputs  # their draws are changed
+
+
+class Compared(DerivedKind):
+    """Writes constants that the reference compares an input with (of integers their neighbours, too), or values of the
+    input that it is compared with, to half of the elements or to secret ones. Such comparisons are exact in every
+    program, so that roundings need not be allowed for; but not in gradients, nor where equal values are ordered.
+    """
+
+    name = "compared"
+    variants = whole_one_in = 3
+    makes_terms_alike = True
+    is_timed = False  # as zeros, which take less power
+
+    def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
+        return any(True for _ in self._list_compared(traits, inputs))
+
+    def scales_values(self, traits: InputTraits) -> bool:
+        return False
+
+    def allows(self, contract: InputContract) -> bool:
+        is_stated = contract.is_stated and contract.kind in ELEMENTWISE
+        return contract.is_free or (is_stated and not contract.distinct)
+
+    def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
+        is_whole = self.changes_all(generator.initial_seed())
+        for tensor, contract, sources in [*self._list_compared(traits, inputs)]:
+            source = sources[draw(len(sources), generator)].flatten()
+            is_integer = not source.is_floating_point()
+            low, high = find_range(tensor, contract) if is_integer else (contract.low, contract.high)
+            for part in split_for_device(tensor):
+                chosen = torch.randint(len(source), part.shape, generator=generator, device=part.device)
+                values = source[chosen]
+                if is_integer:
+                    values = values + torch.randint(-1, 2, part.shape, generator=generator, device=part.device)
+                if low is not None or high is not None:
+                    values = values.clamp(low, high)  # type: ignore[arg-type]
+                share = torch.rand(part.shape, generator=generator, device=part.device)
+                places = share < 0.5 if is_whole else choose_part(part, generator)
+                part.copy_(torch.where(places, values.to(part.dtype), part))
+        return inputs
+
+    def _list_compared(
+        self, traits: InputTraits, inputs: Sequence[Any]
+    ) -> Iterator[tuple[Tensor, InputContract, list[Tensor]]]:
+        """Yield each input with tensors of which one has the values to write."""
+        tensors = [(leaf.detach(), contract) for leaf, contract in traits.pair(inputs) if isinstance(leaf, Tensor)]
+        pairs = traits.use.pairs | {(other, one) for one, other in traits.use.pairs}
+        takes_reals = not traits.problem.backward and not traits.use.orders_values
+        for at, (tensor, contract) in enumerate(tensors):
+            is_real = takes_reals and tensor.dtype in PATTERNS
+            is_usable = self.may_change(contract) and tensor.numel() and has_own_elements(tensor)
+            if is_usable and (is_real or contract.kind in ELEMENTWISE):
+                constants = [one for place, one in sorted(traits.use.compared) if place == at]
+                drawn = [tensors[other][0] for one, other in sorted(pairs) if one == at]
+                usable = [one for one in constants if _is_exact(one, tensor.dtype) and is_within(one, contract)]
+                sources = [tensor.new_tensor(usable)] * bool(usable)
+                sources += [one.clone() for one in drawn if one.dtype == tensor.dtype and one.numel()]
+                if sources:
+                    yield tensor, contract, sources
+
+
+def _is_exact(value: float, dtype: torch.dtype) -> bool:
+    """Return whether the dtype represents the value: programs may compare others in a wider one."""
+    return float(torch.tensor(value, dtype=dtype)) == value if dtype.is_floating_point else value.is_integer()
 
 
 class Draws(TorchFunctionMode):

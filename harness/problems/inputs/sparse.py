@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import InputContract
+from harness.problems.inputs.conformity import is_within
 from harness.problems.inputs.kind import DerivedKind, InputKind, Inputs, is_smooth
 from harness.problems.inputs.tensors import (
     FEW,
@@ -58,12 +59,12 @@ class Sparse(DerivedKind):
         return self if self.find_variant(seed) in (NEARLY, FILLED, ALIKE) else ZEROS
 
     def allows(self, contract: InputContract) -> bool:
-        return contract.is_free and any(_is_within(value, contract) for value in (0.0, FILL))
+        return contract.is_free and any(is_within(value, contract) for value in (0.0, FILL))
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         tensors, variant = self.list_allowed(traits, inputs), self.find_variant(generator.initial_seed())
         value = FILL if variant == FILLED and not traits.has_weighted_variances else 0.0
-        usable = [(tensor, contract) for tensor, contract in tensors if _is_within(value, contract)]
+        usable = [(tensor, contract) for tensor, contract in tensors if is_within(value, contract)]
         shares = [
             (tensor, share)
             for tensor, contract in usable
@@ -135,11 +136,6 @@ def _repeat_slices(tensor: Tensor, generator: torch.Generator) -> None:
     kept = draw(size, generator)
     order[kept] = kept
     tensor.copy_(tensor.index_select(dim, order))
-
-
-def _is_within(value: float, contract: InputContract) -> bool:
-    low, high = contract.low, contract.high
-    return (low is None or float(low) <= value) and (high is None or value <= float(high))
 
 
 def _find_share(tensor: Tensor, value: float, *, is_legal: bool) -> float | None:

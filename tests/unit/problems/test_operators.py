@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from harness.problems.operators import OperatorCosts
+from harness.problems.operator_costs import OperatorCosts
 
 CALLS = {
     "product": lambda: torch.ones(8, 4) @ torch.ones(4, 6),

@@ -387,6 +387,27 @@ def test_some_small_matrices_are_multiples_of_the_identity(kind):
         assert not find_violation(changed, traits.contracts[0])
 
 
+def list_changed_matrices(kind):
+    drawn = torch.randn(200, 8, 8)
+    given = drawn @ drawn.mT + torch.eye(8)
+    traits = InputTraits(problem=PROBLEM, contracts=(InputContract(kind=kind, is_stated=True),))
+    for seed in (seed for seed in range(60) if GENERAL.find_variant(seed) % GENERAL.whole_one_in):
+        (changed,) = GENERAL.change((given,), traits, torch.Generator().manual_seed(seed))
+        assert not find_violation(changed, traits.contracts[0])
+        yield changed.double()
+
+
+def test_some_symmetric_matrices_have_the_other_sign():
+    for changed in list_changed_matrices("symmetric"):
+        assert 50 < int((changed.diagonal(dim1=1, dim2=2).sum(1) < 0).sum()) < 150
+
+
+def test_positive_definite_matrices_are_badly_scaled_at_times():
+    ratios = [one.diagonal(dim1=1, dim2=2) for one in list_changed_matrices("positive_definite")]
+    ratios = [float((one.amax(1) / one.amin(1)).median()) for one in ratios]
+    assert min(ratios) < 30 and max(ratios) > 200
+
+
 def test_marks_are_the_edges_of_a_path_at_times():
     given = torch.rand(40, 40) < 0.1
     seeds = [seed for seed in range(400) if GENERAL.find_variant(seed) == 0]
