@@ -236,9 +236,11 @@ class ReplayTimer:
         return self._seeds.draw_usual(self._random.choice((GIVEN, *self._reference.replayed_steps)))
 
     def _check_further(self, sides: Sequence[Side]) -> None:
-        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's."""
+        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's, of those
+        whose time counts twice as many.
+        """
         until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
-        steps = (GIVEN, *self._reference.replayed_steps)
+        steps = (GIVEN, *self._reference.replayed_steps, *self._reference.changed_steps)
         for step in cycle(self._random.sample(steps, len(steps))):
             if self._wrong or time.monotonic() > until_s:
                 return
