@@ -8,7 +8,7 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
@@ -47,6 +47,7 @@ from harness.evaluation.timing.replay_statistics import (
 from harness.evaluation.timing.replayed_kernels import Draws, KernelExaminer
 from harness.evaluation.timing.system_conditions import ConditionSampler, measure_energy_mj
 from harness.problems.inputs.kind import InputKind
+from harness.problems.inputs.kinds import find_kind
 from harness.protocol import storage_bytes
 from harness.sandbox.gpu.recording import (
     READS_BACK,
@@ -71,7 +72,9 @@ REPEATED = 2  # replays of a round whose bits are compared with those of another
 # outputs seldom differ, and of others.
 CLOSE_OF_A_KIND, DIFFERENT_OF_A_KIND, LATER_SHARE, DIFFERENT_SHARE = 2, 12, 0.1, 0.3
 FEW_GIVEN, FEW_OTHERS = 3, 1
-FURTHER_SHARE = 1 / 12  # of the time budget: replays after the timed ones, each with fresh inputs
+# Of the time budget: replays after the timed ones, each with fresh inputs; and how many times as long those of kinds
+# whose time counts may take.
+FURTHER_SHARE, LONGER = 1 / 12, 2
 SAMPLED_PLACES, SAMPLED_BYTES = 4, 256
 ROW_US = 5000.0  # of replays in a row, after which the energy counter is read
 
@@ -236,12 +239,22 @@ class ReplayTimer:
         return self._seeds.draw_usual(self._random.choice((GIVEN, *self._reference.replayed_steps)))
 
     def _check_further(self, sides: Sequence[Side]) -> None:
-        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's, of those
-        whose time counts twice as many.
+        """Find faults that show for few inputs only: compare many more calls of each kind with the baseline's. Kinds
+        whose time counts have as many calls as variants, also if their inputs take long to make.
         """
-        until_s = time.monotonic() + self._plan.budget_s * FURTHER_SHARE
-        steps = (GIVEN, *self._reference.replayed_steps, *self._reference.changed_steps)
-        for step in cycle(self._random.sample(steps, len(steps))):
+        time_s = self._plan.budget_s * FURTHER_SHARE
+        steps = (GIVEN, *self._reference.replayed_steps)
+        self._check_calls(sides, cycle(self._random.sample(steps, len(steps))), time_s)
+        few = [
+            step
+            for step in self._reference.changed_steps
+            for _ in range(len(self._checked.get(step, ())), find_kind(step).count_calls(is_small=True))
+        ]
+        self._check_calls(sides, self._random.sample(few, len(few)), LONGER * time_s)
+
+    def _check_calls(self, sides: Sequence[Side], steps: Iterable[str], time_s: float) -> None:
+        until_s = time.monotonic() + time_s
+        for step in steps:
             if self._wrong or time.monotonic() > until_s:
                 return
             self._check_call(sides, self._seeds.draw_fresh(step), step)

@@ -15,6 +15,7 @@ from harness.evaluation.settings import TimingPlan
 from harness.evaluation.timing import cold_replays, replay_timing
 from harness.evaluation.timing.block_statistics import charge_slowest, compare_inputs, summarise_blocks
 from harness.evaluation.timing.replay_timing import ReplayTimer
+from harness.problems.inputs.kinds import find_kind
 from harness.problems.loading import load_problem
 from harness.protocol.tensor_layout import TensorSpec
 from harness.sandbox.devices import CpuDevice
@@ -111,6 +112,15 @@ def test_the_time_of_calls_that_are_only_checked_counts(make_timer, monkeypatch,
     result = make_timer().measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
     assert [finding.check for finding in result.findings] == checks
     assert result.timing.verdict == ("faster" if factor == 1.0 else "slower")
+
+
+@pytest.mark.parametrize(("longer", "calls"), [(0.0, 1), (1e12, 3)])
+def test_a_kind_whose_time_counts_has_as_many_calls_as_variants(make_timer, monkeypatch, longer, calls):
+    monkeypatch.setattr(replay_timing, "FURTHER_SHARE", 1e-9)
+    monkeypatch.setattr(replay_timing, "LONGER", longer)
+    timer, baseline, candidate = make_timer(), KeptBaseline(SimulatedRecording(200.0)), SimulatedRecording(200.0)
+    timer.measure("eager", lambda: nullcontext(baseline), lambda: nullcontext(candidate))
+    assert find_kind("varied").variants == 3 and len(timer._checked["varied"]) == calls
 
 
 @pytest.mark.parametrize(("one_in", "checks"), [(4, ["slower_inputs"]), (20, [])])
