@@ -33,7 +33,7 @@ REJECTED_EXIT_CODE = 1
 STOPPED = "problem_error"
 CHECK_SEED = 0
 CALLED_WITH, OTHER_KINDS = "called with", "others that its operators permit"
-NOT_REACHED = "not reached in"  # so many calls: cases of the reference
+NOT_REACHED = "not reached"  # cases of the reference
 UNREACHED_S, MOST_CALLS = 1.0, 200
 UNKNOWN = "unknown: not stated, and too large to draw without smaller sizes"
 MOST_ELEMENTS = 1 << 26  # of inputs at their own sizes, for a description
@@ -192,11 +192,10 @@ def _print_settings(settings: dict[str, dict[str, str]]) -> None:
 
 def _print_contracts(contracts: dict[str, dict[str, str]]) -> None:
     for problem, words in contracts.items():
-        unreached = {name: text for name, text in words.items() if name.startswith(NOT_REACHED)}
-        inputs = (f"{name}: {text}" for name, text in words.items() if name not in unreached)
+        inputs = (f"{name}: {text}" for name, text in words.items() if name != NOT_REACHED)
         print_rich(style_text(f"inputs of {problem}: {'; '.join(inputs)}"))
-        for calls, text in unreached.items():
-            print_rich(style_text(f"{problem}, {calls}: {text}"))
+        if NOT_REACHED in words:
+            print_rich(style_text(f"{problem}, {NOT_REACHED} {words[NOT_REACHED]}"))
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:
@@ -292,4 +291,4 @@ def _find_unreached(loaded: "LoadedProblem", traits: "InputTraits", kinds: Seque
                 run_reference(loaded, model, inputs)
             calls += 1
     unreached = watch.describe_unreached()
-    return {f"{NOT_REACHED} {calls} calls": "; ".join(unreached)} if unreached else {}
+    return {NOT_REACHED: f"in {calls} calls: {'; '.join(unreached)}"} if unreached else {}

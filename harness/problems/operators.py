@@ -316,7 +316,8 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self._fills_infinity |= any(isinstance(one, float) and one == -math.inf for one in args)
         if name.removesuffix("_") in LIMITING:
             self._above.update(_compare_constants(args, kwargs))
-        self._note_compared(name.removesuffix("_"), args)
+        if name.removesuffix("_") in COMPARING | SIGNS:
+            self._note_compared(args)
         multiplies = any(word in name for word in MULTIPLYING)
         self._follow(name, places, read, made, is_view=operator.is_view)
         self._trace(call, list_tensors([args, kwargs]), made, is_product=has_products or multiplies)
@@ -334,15 +335,13 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             )
             self._multiplied += added if multiplies else 0
 
-    def _note_compared(self, plain: str, args: tuple[Any, ...]) -> None:
-        known = [self._moved.get(memory_of(one), ()) if isinstance(one, torch.Tensor) else one for one in args[:2]]
-        mine, *others = known
-        if plain in SIGNS:
-            self._compared |= {(place, 0.0) for place in mine}
-        elif plain in COMPARING and isinstance(others[0], int | float):
-            self._compared |= {(place, float(others[0])) for place in mine}
-        elif plain in COMPARING:
-            self._pairs |= set(product(mine, others[0]))
+    def _note_compared(self, args: tuple[Any, ...]) -> None:
+        """A sign is a comparison with zero."""
+        mine, other = self._moved.get(memory_of(args[0]), ()), args[1] if len(args) > 1 else 0.0
+        if isinstance(other, torch.Tensor):
+            self._pairs |= set(product(mine, self._moved.get(memory_of(other), ())))
+        else:
+            self._compared |= {(place, float(other)) for place in mine}
 
     def _follow(
         self, name: str, places: set[int], read: list[torch.Tensor], made: list[torch.Tensor], *, is_view: bool

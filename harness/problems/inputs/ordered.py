@@ -22,7 +22,7 @@ from harness.problems.inputs.tensors import (
     has_own_elements,
     split_for_device,
 )
-from harness.problems.inputs.traits import ELEMENTWISE, InputTraits
+from harness.problems.inputs.traits import InputTraits, is_elementwise
 from harness.problems.operators import COMPARISONS, ORDERING, VARIANCES
 from harness.tensors.outputs import unravel
 
@@ -42,6 +42,7 @@ TIED, CLUSTERED = 6, 7  # variants that keep values within bounds
 NEARER = (3, 6)  # least and most powers of two by which distances within a cluster become smaller
 LONGEST_SORTED = 1 << 10  # since sums in order of longer ones lose digits
 LONGEST_RUN, FEWEST_VALUES = 64, 8  # equal neighbours; different values of a row
+STRIDED, RUNS, PERIODS = 1, 2, 3  # variants of another order; the other one: sorted, or with a peak
 
 
 class Ordered(DerivedKind):
@@ -144,8 +145,7 @@ class Arranged(DerivedKind):
         return is_other and bool(self._list_arrangeable(traits, inputs))
 
     def allows(self, contract: InputContract) -> bool:
-        is_stated = contract.is_stated and contract.kind in ELEMENTWISE
-        return contract.is_free or (is_stated and not contract.distinct)
+        return is_elementwise(contract) and not contract.distinct
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         tensors, variant = self._list_arrangeable(traits, inputs), self.find_variant(generator.initial_seed())
@@ -173,20 +173,24 @@ class Arranged(DerivedKind):
 def _arrange(rows: Tensor, variant: int, generator: torch.Generator) -> Tensor:
     size = rows.size(-1)
     at = torch.arange(size, device=rows.device)
-    if variant == 2:
-        length = 2 + int(max(min(size // FEWEST_VALUES, LONGEST_RUN) - 1, 1) ** draw_share(generator)) - 1
+    if variant == RUNS:
+        length = _draw_size(2, min(size // FEWEST_VALUES, LONGEST_RUN), generator)
         return rows.index_select(-1, at // length * length)
-    if variant == 3:
-        most = max(size // 2, FEWEST_VALUES)
-        return rows.index_select(-1, at % int(FEWEST_VALUES * (most / FEWEST_VALUES) ** draw_share(generator)))
+    if variant == PERIODS:
+        return rows.index_select(-1, at % _draw_size(FEWEST_VALUES, size // 2, generator))
     ordered = rows.sort(-1).values
-    if variant == 1:
+    if variant == STRIDED:
         return _set_at_stride(ordered, generator)
     falls = torch.rand(rows[..., :1].shape, generator=generator, device=rows.device) < 0.5
     ordered = torch.where(falls, ordered.flip(-1), ordered)
     with_peak = ordered.index_select(-1, torch.cat([at[::2], at[1::2].flip(0)]))
     has_peak = torch.rand(falls.shape, generator=generator, device=rows.device) < 0.5
     return torch.where(has_peak, with_peak, ordered)
+
+
+def _draw_size(least: int, most: int, generator: torch.Generator) -> int:
+    """Draw one as likely in each power of two."""
+    return int(least * max(most / least, 1.0) ** draw_share(generator))
 
 
 def _repeat_few(rows: Tensor, generator: torch.Generator) -> None:

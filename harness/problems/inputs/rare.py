@@ -2,7 +2,7 @@
 reference compares inputs with.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import product
 from typing import Any
@@ -15,7 +15,7 @@ from harness.domain import InputContract
 from harness.problems.inputs.conformity import find_range, is_within
 from harness.problems.inputs.kind import DerivedKind, Inputs
 from harness.problems.inputs.tensors import FLOATS, PATTERNS, choose_part, draw, has_own_elements, split_for_device
-from harness.problems.inputs.traits import ELEMENTWISE, InputTraits
+from harness.problems.inputs.traits import ELEMENTWISE, InputTraits, is_elementwise
 from harness.tensors.values import list_tensors
 
 PARTS = 2  # that get one of the values: elements, or slices along one dimension
@@ -54,18 +54,17 @@ class Compared(DerivedKind):
     is_timed = False  # as zeros, which take less power
 
     def applies(self, traits: InputTraits, inputs: Sequence[Any]) -> bool:
-        return any(True for _ in self._list_compared(traits, inputs))
+        return bool(self._list_compared(traits, inputs))
 
     def scales_values(self, traits: InputTraits) -> bool:
         return False
 
     def allows(self, contract: InputContract) -> bool:
-        is_stated = contract.is_stated and contract.kind in ELEMENTWISE
-        return contract.is_free or (is_stated and not contract.distinct)
+        return is_elementwise(contract) and not contract.distinct
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         is_whole = self.changes_all(generator.initial_seed())
-        for tensor, contract, sources in [*self._list_compared(traits, inputs)]:
+        for tensor, contract, sources in self._list_compared(traits, inputs):
             source = sources[draw(len(sources), generator)].flatten()
             is_integer = not source.is_floating_point()
             low, high = find_range(tensor, contract) if is_integer else (contract.low, contract.high)
@@ -83,8 +82,9 @@ class Compared(DerivedKind):
 
     def _list_compared(
         self, traits: InputTraits, inputs: Sequence[Any]
-    ) -> Iterator[tuple[Tensor, InputContract, list[Tensor]]]:
-        """Yield each input with tensors of which one has the values to write."""
+    ) -> list[tuple[Tensor, InputContract, list[Tensor]]]:
+        """Return each input with tensors of which one has the values to write."""
+        found = []
         tensors = [(leaf.detach(), contract) for leaf, contract in traits.pair(inputs) if isinstance(leaf, Tensor)]
         pairs = traits.use.pairs | {(other, one) for one, other in traits.use.pairs}
         takes_reals = not traits.problem.backward and not traits.use.orders_values
@@ -98,7 +98,8 @@ class Compared(DerivedKind):
                 sources = [tensor.new_tensor(usable)] * bool(usable)
                 sources += [one.clone() for one in drawn if one.dtype == tensor.dtype and one.numel()]
                 if sources:
-                    yield tensor, contract, sources
+                    found.append((tensor, contract, sources))
+        return found
 
 
 def _is_exact(value: float, dtype: torch.dtype) -> bool:

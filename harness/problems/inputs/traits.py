@@ -223,9 +223,10 @@ def _list_elementwise(inputs: Sequence[Any], traits: InputTraits) -> list[tuple[
     return [
         (place, one.detach())
         for place, (one, contract) in enumerate(traits.pair(inputs))
-        if isinstance(one, Tensor) and one.numel() and has_own_elements(one) and _is_elementwise(contract)
+        if isinstance(one, Tensor) and one.numel() and has_own_elements(one) and is_elementwise(contract)
     ]  # fmt: skip
 
 
-def _is_elementwise(contract: InputContract) -> bool:
+def is_elementwise(contract: InputContract) -> bool:
+    """True if elements may have any values that the contract names, each by itself, but for `distinct` ones."""
     return contract.is_free if contract.kind == "real" else contract.is_stated and contract.kind in ELEMENTWISE
