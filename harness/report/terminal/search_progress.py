@@ -133,6 +133,7 @@ def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
 
 Stage = Literal["waiting to ask", "asking", "evaluating", "waiting for another process"]
 OTHER_PROCESS: Stage = "waiting for another process"  # which evaluates the same program
+SPENT = ("asking", "building", "evaluating")  # totals of what has ended
 _BUILDING = ("build", "load")  # phases; a build within the load is part of both
 
 
@@ -247,11 +248,12 @@ class SearchProgress:
             elapsed_s = round(time.monotonic() - self._began_s)
             prompt, answer = self._tokens["prompt"], self._tokens["answer"]
             cost = "" if self._price is None else f", {format_fixed(self._price.compute_usd(prompt, answer), 4)} USD"
+            spent = [f"{name} {self._spent_s[name]:,.0f} s" for name in SPENT if self._spent_s[name] >= 1]
             return [
                 f"samples {len(self._ended)}/{len(self._histories)}, turns {turns}, "
                 f"time {elapsed_s // 60}:{elapsed_s % 60:02}",
                 f"tokens {prompt:,} asked, {answer:,} answered{cost}",
-                ", ".join(f"{name} {self._spent_s[name]:,.0f} s" for name in ("asking", "building", "evaluating")),
+                *([", ".join(spent)] if spent else []),
                 f"now {self._describe_in_flight(status)}",
             ]
 
