@@ -1,6 +1,10 @@
 """Forms of arguments and outputs, from the problem to the verdict."""
 
+import re
+from pathlib import Path
+
 from harness.domain import Outcome
+from harness.problems.discovery import parse_problem
 
 PROBLEM = """
 import torch
@@ -77,3 +81,29 @@ class ModelNew(nn.Module):
 def test_arguments_by_name_reach_reference_and_candidate(bench):
     evaluation = bench.evaluate(TAKER, BY_NAME, language="torch")
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+
+
+SHIFTED = """
+import torch
+from torch import nn
+
+INPUTS = {"shift": {"kind": "integer", "low": 0, "high": 64}}
+
+class Model(nn.Module):
+    def forward(self, a, shift):
+        return a.roll(shift, 1)
+
+def get_inputs():
+    return [torch.randn(33, 65), 3]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_wrong_call_names_the_values_of_numbers(bench):
+    candidate = SHIFTED.replace("Model(", "ModelNew(").replace("roll(shift, 1)", "roll(3, 1)")
+    evaluation = bench.evaluate(candidate, parse_problem(SHIFTED, Path("p.py"), "suite"), language="torch")
+    assert evaluation.outcome is Outcome.WRONG_VALUE
+    named = re.search(r"called with shift = (\d+)", evaluation.message)
+    assert named is not None and int(named[1]) != 3, evaluation.message
