@@ -19,6 +19,7 @@ from harness.problems.inputs.traits import ELEMENTWISE, InputTraits, is_elementw
 from harness.tensors.values import list_tensors
 
 PARTS = 2  # that get one of the values: elements, or slices along one dimension
+MOST_INTEGER = 2.0**63  # exceeds 64 bits
 PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the largest input is no data
 
 
@@ -64,8 +65,11 @@ class Compared(DerivedKind):
 
     def change(self, inputs: Inputs, traits: InputTraits, generator: torch.Generator) -> Inputs:
         is_whole = self.changes_all(generator.initial_seed())
-        for tensor, contract, sources in self._list_compared(traits, inputs):
-            source = sources[draw(len(sources), generator)].flatten()
+        drawn = [  # before any is written, since inputs may have each other's values
+            (tensor, contract, sources[draw(len(sources), generator)].flatten().clone())
+            for tensor, contract, sources in self._list_compared(traits, inputs)
+        ]
+        for tensor, contract, source in drawn:
             is_integer = not source.is_floating_point()
             low, high = find_range(tensor, contract) if is_integer else (contract.low, contract.high)
             for part in split_for_device(tensor):
@@ -75,8 +79,10 @@ class Compared(DerivedKind):
                     values = values + torch.randint(-1, 2, part.shape, generator=generator, device=part.device)
                 if low is not None or high is not None:
                     values = values.clamp(low, high)  # type: ignore[arg-type]
-                share = torch.rand(part.shape, generator=generator, device=part.device)
-                places = share < 0.5 if is_whole else choose_part(part, generator)
+                if is_whole:
+                    places = torch.rand(part.shape, generator=generator, device=part.device) < 0.5
+                else:
+                    places = choose_part(part, generator)
                 part.copy_(torch.where(places, values.to(part.dtype), part))
         return inputs
 
@@ -95,8 +101,9 @@ class Compared(DerivedKind):
                 constants = [one for place, one in sorted(traits.use.compared) if place == at]
                 drawn = [tensors[other][0] for one, other in sorted(pairs) if one == at]
                 usable = [one for one in constants if _is_exact(one, tensor.dtype) and is_within(one, contract)]
-                sources = [tensor.new_tensor(usable)] * bool(usable)
-                sources += [one.clone() for one in drawn if one.dtype == tensor.dtype and one.numel()]
+                dtype = tensor.dtype if is_real else torch.int64  # constants may exceed the range of a shorter one
+                sources = [tensor.new_tensor(usable, dtype=dtype)] * bool(usable)
+                sources += [one for one in drawn if one.dtype == tensor.dtype and one.numel()]
                 if sources:
                     found.append((tensor, contract, sources))
         return found
@@ -104,7 +111,9 @@ class Compared(DerivedKind):
 
 def _is_exact(value: float, dtype: torch.dtype) -> bool:
     """Return whether the dtype represents the value: programs may compare others in a wider one."""
-    return float(torch.tensor(value, dtype=dtype)) == value if dtype.is_floating_point else value.is_integer()
+    if dtype.is_floating_point:
+        return float(torch.tensor(value, dtype=dtype)) == value
+    return value.is_integer() and abs(value) < MOST_INTEGER
 
 
 class Draws(TorchFunctionMode):

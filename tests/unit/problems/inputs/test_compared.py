@@ -56,6 +56,14 @@ def test_integers_get_the_neighbours_of_constants_too_within_their_bounds():
     assert values == {0, 1, 7, 127, 128, 129, 254, 255}
 
 
+def test_constants_beyond_a_shorter_integer_are_limited_to_the_range_of_draws():
+    use = OperatorUse(frozenset(), compared=frozenset({(0, 300.0), (0, 2.0**63)}))
+    traits = replace(TRAITS, use=use, contracts=(InputContract(kind="integer", is_stated=True),))
+    given = (torch.randint(9, (40, 50), dtype=torch.uint8),)
+    values = {value for (changed,) in list_made(given, traits) for value in changed.unique().tolist()}
+    assert values == set(range(9))
+
+
 def test_inputs_that_are_compared_with_each_other_share_values():
     use = OperatorUse(frozenset(), pairs=frozenset({(0, 1)}))
     given = torch.randn(40, 50), torch.randn(60)
